@@ -27,6 +27,8 @@ ASKS = {
                                       bounds=Bounds(1, 1, 0, 1), absolute={"n": 50, "m": 0.1}, **how),
     "shares": lambda s, **how: s.sql("SELECT g, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM data GROUP BY g",
                                      keys=BY["keys"], absolute=0.02, **how),
+    "running totals": lambda s, **how: s.sql("SELECT g, SUM(COUNT(*)) OVER (ORDER BY g) AS n FROM data GROUP BY g",
+                                             keys=BY["keys"], relative=0.05, absolute=30, **how),
     "mechanism": lambda s, **how: s.count(**BY, relative=0.2, absolute=30, mechanism="asinh", cap="all", **how),
 }  # fmt: skip
 SILENT = {
@@ -54,7 +56,7 @@ SILENT = {
     "best_of": lambda s: s.best_of(lambda: (1, "a"), loss=Gdp(0.01), runs=9),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
-PURE = ("count", "sum", "mean", "variance", "correlation", "quantile", "several")
+PURE = ("count", "sum", "mean", "variance", "correlation", "quantile", "several", "shares")
 
 
 def opened_session(*, pure=False):

@@ -108,7 +108,7 @@ class Sent:
     def _narrow(operand, source, kind):
         """Tell whether a number is made narrower that is small anyway, less a constant or not."""
         if isinstance(operand, exp.Sub) and isinstance(operand.right.unnest(), exp.Literal | exp.Cast):
-            operand = operand.left.unnest() if isinstance(operand.left.unnest(), exp.IntDiv) else operand
+            operand = operand.left.unnest() if isinstance(operand.left.unnest(), exp.BitwiseRightShift) else operand
         return kind in WHOLE and source in NUMBERS and name_of(operand) in BOUNDED
 
     def type(self, node, seen=()):  # noqa: C901, PLR0911, PLR0912  # one return a case
@@ -145,6 +145,8 @@ class Sent:
                 return self.type(node.this, seen)
             case exp.Lag() | exp.Lead():
                 return self.type(node.this, seen)
+            case exp.BitwiseRightShift() if isinstance(node.right, exp.Literal):
+                return self.type(node.left, seen)
             case exp.IntDiv() | exp.Mod() | exp.Add() | exp.Sub() | exp.Mul():
                 return self._one([self.type(node.left, seen), self.type(node.right, seen)])
             case _:

@@ -4,7 +4,8 @@ Share: the price of counts until that share of 1,000 groups is within 10 % or 5,
 every count and pays for the cheapest groups only. Ratio: a part of the rows within one in a hundred, as two counts
 and as a mean of 0 and 1. Ranking: over someone who knows the gaps and measures all groups once, just finely enough
 for the first places to come out right as often as asked; over one who also has to prove it by that one look; and over
-what any rule pays that is right as often as asked whatever the truth: docs/proofs/accuracy.ranking_places.md.
+what any rule pays that is right as often as asked whatever the truth: docs/proofs/limits.ranking.md. In GDP as mu^2,
+under a pure budget as epsilon.
 
     python bench/accuracy/targets.py [--quick] [--json FILE]
 """
@@ -17,17 +18,25 @@ import math
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import brentq
 
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
 from farthing.accuracy.ranking import RankingContest
 from farthing.accuracy.schedule import Schedule
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
+from farthing.limits import ranking_limit
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.mechanisms.laplace import LaplaceChain, Shown
+from farthing.noise.bits import seeded
 from farthing.session.answering.share_of_groups import refine_share
 
-GRAIN, BETA = 2.0**-56, 0.05
+GRAIN, FARTHING, BETA = 2.0**-56, 2.0**-40, 0.05
+STEPS = 1 << 12
+"""Of Laplace noise, in a unit: a chain is on whole numbers of steps."""
+
 ZIPF = np.maximum(1, (300_000 / np.arange(1, 1001) ** 1.1)).astype(np.int64)
 RANKED = {
     "zipf, n=100, k=10": (200_000 / np.arange(1, 101), 10),
@@ -39,20 +48,23 @@ SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 def share_prices() -> list[dict[str, float]]:
-    """Return the price of each share, and what the oracle who pays for the cheapest groups would have paid."""
+    """Return the mean price of each share in 20 runs, and what the oracle who pays for the cheapest groups pays."""
     found = []
     relative, absolute = 0.1, 5.0
     widths = np.sort(np.maximum(relative * ZIPF, absolute))[::-1]
     for share in SHARES:
         schedule = Schedule.plan(relative, absolute, BETA, per_grain=GRAIN, cap_grains=1 << 60, meets=int(share < 1))
-        mechanism = GaussianMeasurements(ZIPF)
-        end = refine_share(mechanism, schedule, share, Measured.nothing(len(ZIPF)))
-        paid = float(end.information.max()) * GRAIN
+        paid, met = np.mean([share_paid(schedule, share) for _ in range(20)], axis=0)
         last = widths[math.ceil(share * len(ZIPF)) - 1]
-        met = schedule.stopped(end.information, end.values).mean()
         found.append({"share": share, "mu": math.sqrt(paid), "met": float(met),
-                      "paid_over_oracle": paid / (two_sided(BETA) / last) ** 2})  # fmt: skip
+                      "paid_over_oracle": float(paid) / (two_sided(BETA) / last) ** 2})  # fmt: skip
     return found
+
+
+def share_paid(schedule: Schedule, share: float) -> tuple[float, float]:
+    """Return what counts paid until a share of the groups was done, as mu^2, and the share that met the target."""
+    end = refine_share(GaussianMeasurements(ZIPF), schedule, share, Measured.nothing(len(ZIPF)))
+    return float(end.information.max()) * GRAIN, float(schedule.stopped(end.information, end.values).mean())
 
 
 def ratio_price(part: float, rows: float, rng: np.random.Generator, runs: int) -> dict[str, float]:
@@ -83,65 +95,95 @@ def leads(shown: np.ndarray, truth: np.ndarray, k: int) -> np.ndarray:
     return (ranked[:, :k] - after[:, 1 : k + 1]).min(axis=1)
 
 
-def oracle_information(truth: np.ndarray, k: int, noise: np.ndarray, *, proof: bool) -> float:
-    """Return the least information of one look at all groups after which the first k places are right.
+def oracle_precision(truth: np.ndarray, k: int, noise: np.ndarray, proved: float = 0.0) -> float:
+    """Return the least precision, one over the scale, of one look at all groups after which the k places are right.
 
     Args:
         truth: the numbers, which the oracle knows.
         k: how many places.
-        noise: float64[runs, groups], standard normal.
-        proof: whether leads have to be larger than the noise of one look, at beta shared among the k places; else that
-            the order comes out right is enough. Both at 95 of 100.
+        noise: float64[runs, groups], of scale 1.
+        proved: leads have to be larger than so many scales; 0 where it is enough that the order comes out right.
+            Both at 95 of 100.
     """
-    low, high = -60.0, 60.0
+    low, high = -30.0, 30.0
     for _ in range(40):
         middle = (low + high) / 2
-        sigma = 2.0 ** (-middle / 2)
-        needed = two_sided(2 * BETA / k) * math.sqrt(2) * sigma if proof else 0.0
-        good = (leads(truth + noise * sigma, truth, k) > needed).mean()
+        scale = 2.0**-middle
+        good = (leads(truth + noise * scale, truth, k) > proved * scale).mean()
         low, high = (low, middle) if good >= 1 - BETA else (middle, high)
     return 2.0**high
 
 
-def least_information(truth: np.ndarray, k: int) -> float:
-    """Return what any rule pays for the first k places of these groups, in the mean, whose order is right at any truth.
+def gaussian(truth: np.ndarray, rng: np.random.Generator):
+    """Return measurements of groups, and of leads, with Gaussian noise."""
 
-    The closest two of them need not be in that order: it takes this much to tell.
-    """
-    ranked = np.sort(truth)[::-1]
-    closest = float((ranked[:-1] - ranked[1:])[:k].min())
-    return 4 * (1 - 2 * BETA) * math.log((1 - BETA) / BETA) / closest**2
+    def noise(grains):
+        """Return noise of so much information."""
+        return rng.standard_normal(len(grains)) / np.sqrt(grains * GRAIN)
+
+    return {
+        "measure": lambda grains, groups: truth[groups] + noise(grains),
+        "lead": lambda grains, first, second: truth[first] - truth[second] + noise(grains),
+    }
 
 
-def ranking_price(name: str, rng: np.random.Generator, runs: int) -> dict[str, float | str]:
+def chains(truth: np.ndarray, rng: np.random.Generator):
+    """Return two chains of Laplace noise: that of the looks, and that of the pilot."""
+
+    def chain():
+        """Return a chain."""
+        mechanism = LaplaceChain(
+            np.rint(truth * STEPS).astype(np.int64), STEPS, bits=seeded(int(rng.integers(1 << 62)))
+        )
+        value, level = np.zeros(len(truth), np.int64), np.zeros(len(truth), np.int64)
+
+        def measure(farthings, groups):
+            """Return what is shown of some groups once each has paid so many farthings more."""
+            now = mechanism.measure(Shown(value[groups], level[groups]), level[groups] + farthings, groups)
+            value[groups], level[groups] = now.value, now.farthings
+            return now.value / STEPS
+
+        return measure
+
+    return {"measure": chain(), "pilot": chain()}
+
+
+def ranking_price(name: str, rng: np.random.Generator, runs: int, *, pure: bool) -> dict[str, float | str]:
     """Return what a ranking costs, over two oracles and any rule, and how often it is wrong."""
-    truth, k = RANKED[name]
-    contest = RankingContest(k, BETA, GRAIN, 1 << 58)
+    truth, k = np.rint(RANKED[name][0]), RANKED[name][1]
+    unit, law, noise_of = (FARTHING, LAPLACE, chains) if pure else (GRAIN, GAUSSIAN, gaussian)
+    contest = RankingContest(k, BETA, unit, 1 << 58, law=law)
     paid, total, wrong, left = [], [], 0, 0
-
-    def measure(grains, groups):
-        """Return fresh Gaussian values."""
-        return truth[groups] + rng.standard_normal(len(groups)) / np.sqrt(grains * GRAIN)
-
     for _ in range(runs):
-        end = contest.run(None, len(truth), measure)
+        end = contest.run(None, len(truth), **noise_of(truth, rng))
         order = np.concatenate(end.blocks)
         wrong += bool((truth[order[:k]] != np.sort(truth)[::-1][:k]).any())
         left += bool(contest.unsettled(end))
-        paid.append(end.paid.max() * GRAIN)
-        total.append(np.sort(end.paid)[-5:].sum() * GRAIN)
-    noise = rng.standard_normal((2_000, len(truth)))
-    knows, proves = (oracle_information(truth, k, noise, proof=proof) for proof in (False, True))
+        paid.append(end.paid.max() * unit)
+        total.append(np.sort(end.paid)[-5:].sum() * unit)
+    shape = (2_000, len(truth))
+    noise = rng.laplace(size=shape) if pure else rng.standard_normal(shape)
+    surely = laplace_lead(BETA / k) if pure else two_sided(2 * BETA / k) * math.sqrt(2)
+    power = 1 if pure else 2
+    knows, proves = (oracle_precision(truth, k, noise, needed) ** power for needed in (0.0, surely))
+    least = ranking_limit(truth.astype(np.int64), k, beta=BETA)
+    mean = float(np.mean(paid))
     return {
         "groups": name,
         "wrong": wrong / runs,
         "unsettled": left / runs,
-        "mu": math.sqrt(np.mean(paid)),
-        "over_one_who_knows": float(np.mean(paid) / knows),
-        "over_one_who_proves": float(np.mean(paid) / proves),
-        "over_any_rule": float(np.mean(paid) / least_information(truth, k)),
+        "epsilon" if pure else "mu": mean if pure else math.sqrt(mean),
+        "over_one_who_knows": mean / knows,
+        "over_one_who_proves": mean / proves,
+        "over_any_rule": mean / (least.epsilon if pure else least.mu_squared),
+        "one_who_knows_over_any_rule": knows / (least.epsilon if pure else least.mu_squared),
         "five_groups_a_unit": float(np.mean(total) / knows / 5),
     }
+
+
+def laplace_lead(chance: float) -> float:
+    """Return what the difference of two draws of Laplace noise of scale 1 passes with that chance."""
+    return brentq(lambda lead: (1 + lead / 2) * math.exp(-lead) / 2 - chance, 0, 100)
 
 
 def main() -> None:
@@ -154,7 +196,8 @@ def main() -> None:
     records = {
         "share": share_prices(),
         "ratio": [ratio_price(part, 10_000.0, rng, runs) for part in (0.05, 0.2, 0.5, 0.8)],
-        "ranking": [ranking_price(name, rng, runs) for name in RANKED],
+        "ranking": [ranking_price(name, rng, runs // 2, pure=False) for name in RANKED],
+        "pure ranking": [ranking_price(name, rng, runs // 4, pure=True) for name in RANKED],
     }
     for name, rows in records.items():
         print(name)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.tabular import Lines
+
+if TYPE_CHECKING:
+    from farthing.query.rounding import Rounding
 
 Float64 = NDArray[np.float64]
 
@@ -32,6 +36,14 @@ class Cells:
     def estimate(self) -> Float64:
         """float64[groups], nearly unbiased; the values where nothing better is known."""
         return self.value if self.own_estimate is None else self.own_estimate
+
+    def rounded(self, how: Rounding | None) -> Cells:
+        """Return the cells as they are shown in fewer digits, ends outward."""
+        if how is None:
+            return self
+        value, lower, upper = how.told(self.value, self.lower, self.upper)
+        own = None if self.own_estimate is None else how.rounded(self.own_estimate)
+        return Cells(value, lower, upper, self.met, own)
 
     def keep(self, where: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
         """Return the cells of some groups only, or of all in another order."""

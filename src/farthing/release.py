@@ -271,23 +271,28 @@ class Answer(Tabular):
         return self._data_set in {"", data_set}
 
     def arranged(self, aftermath: Aftermath, shown: tuple[str, ...] = ()) -> Answer:
-        """Return the same answer as HAVING, ORDER BY and LIMIT leave it: free, since it reads released numbers only.
+        """Return the same answer as HAVING, ORDER BY, LIMIT and ROUND leave it: free, it reads released numbers only.
 
         Args:
             aftermath: which groups are shown, in which order.
             shown: the columns in the order of the SELECT list; by default the keys, then the aggregates.
         """
+        rounded = dict(aftermath.rounded)
+        columns = tuple(cells.rounded(rounded.get(name)) for name, cells in zip(self.names, self.columns, strict=True))
         if aftermath.shows_all or self.keys is None:
-            return replace(self, _shown=shown)
+            return replace(self, columns=columns, _shown=shown)
         values: dict[str, Float64] = {}
-        for name, cells in zip(self.names, self.columns, strict=True):
+        estimates: dict[str, Float64] = {}
+        for name, cells, before in zip(self.names, columns, self.columns, strict=True):
             values |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
-        estimates = {name: cells.estimate for name, cells in zip(self.names, self.columns, strict=True)}
+            estimates |= {name: cells.estimate}
+            values |= {f"{name}_unrounded": before.value} if name in rounded else {}
+            estimates |= {f"{name}_unrounded": before.estimate} if name in rounded else {}
         places, keys = aftermath.arranged(values, self.keys, estimates), self.keys
         return replace(
             self,
             _trace=lambda: self.trace().keep(places, keys.take(places)),
-            columns=tuple(cells.keep(places) for cells in self.columns),
+            columns=tuple(cells.keep(places) for cells in columns),
             keys=self.keys.take(places),
             paid_by_group=self.paid_by_group[places],
             _strict=self._strict[places],

@@ -1,6 +1,7 @@
 """A guess that promises nothing chooses thresholds; bets on what they show hold their promise however it chooses."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from accuracy.test_quantile_coverage import GROUPS, LEAVES_LOG2, misses
 from levels import ALPHA
 from scipy.stats import binom
 
-from farthing.accuracy.quantile_bets import Ladder, Places, won
+from farthing.accuracy.quantile_bets import Ladder, Places, won_at_most
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_rank_run import RankRun
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
@@ -95,21 +96,34 @@ def test_bets_that_are_told_as_won_too_early_are_caught(monkeypatch):
 
 @pytest.mark.statistical
 def test_wrong_bets_win_no_more_often_than_their_chance():
-    """Over 400 looks of growing size, bets on both sides at rates that follow what was seen: what is won where D is
-    just too high passes 1/chance in at most the chance of runs; seven tenths of its logarithm in more.
+    """Over 400 looks of growing size, bets at rates that follow what was seen, half of which win just what they need:
+    what is won where D is just too high passes 1/chance in at most the chance of runs; its square root in more.
     """
     rng, runs, chance = np.random.default_rng(74), 6000, 0.1
     information, total, best = np.zeros(runs), np.zeros(runs), np.zeros(runs)
-    gained = np.zeros(runs)
+    gained, most = np.zeros(runs), np.where(np.arange(runs) % 2, -np.log(chance), 50.0)
     for size in np.geomspace(0.01, 20.0, 400):
         part = np.where(information > 0, total / (information + 1.0), 0.0)
-        mean = 1.0 + rng.standard_normal(runs) / np.sqrt(size)
-        gained += won(mean - 1.0, np.full(runs, size), 0.7 * np.clip(1 - part, 0, 1))
+        mean, rate = 1.0 + rng.standard_normal(runs) / np.sqrt(size), 0.7 * np.clip(1 - part, 0, 1)
+        gained += won_at_most(most - gained, mean - 1.0, np.full(runs, size), rate)
         information, total = information + size, total + size * mean
-        best = np.maximum(best, gained)
+        best = np.maximum(best, gained + 1e-6)
 
     assert (best >= -np.log(chance)).sum() <= binom.isf(ALPHA, runs, chance)
     assert (best >= -0.5 * np.log(chance)).sum() > binom.isf(ALPHA, runs, chance)
+
+
+def test_a_bet_that_wins_no_more_than_it_needs_is_fair():
+    """Its mean by quadrature, where the mean is 0: at most 1, and as near to it as it is computed; less above."""
+    draws = np.linspace(-9.0, 9.0, 20_001)
+    weight = np.exp(-(draws**2) / 2) / np.sqrt(2 * np.pi) * (draws[1] - draws[0])
+    for most, information, rate in product((0.1, 4.0), (1.0, 100.0), (0.3, 1.0)):
+        size, rates, needs = (np.full(len(draws), each) for each in (information, rate, most))
+        in_mean = [
+            np.exp(won_at_most(needs, mean + draws / np.sqrt(information), size, rates)) @ weight for mean in (0.0, 0.2)
+        ]
+        assert 0.999 <= in_mean[0] <= 1 + 1e-6
+        assert in_mean[1] <= in_mean[0] + 1e-12
 
 
 def test_what_is_won_counts_where_it_is_a_proof():

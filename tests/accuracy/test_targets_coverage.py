@@ -97,12 +97,17 @@ def noisy(truth, rng):
     return lambda grains, groups: truth[groups] + rng.standard_normal(len(groups)) / np.sqrt(grains * GRAIN)
 
 
+def noisy_leads(truth, rng):
+    """Return the same for leads."""
+    return lambda grains, first, second: noisy(truth[first] - truth[second], rng)(grains, np.arange(len(grains)))
+
+
 def ranked(truth, k, runs, *, seed, apart=0.0, relative=0.0, cap=1 << 52):
     """Rank the same groups many times; return how often a place told as settled is wrong, and an interval misses."""
     rng, wrong, missed, settled = np.random.default_rng(seed), 0, 0, 0
     for _ in range(runs):
         contest = RankingContest(k, 0.05, GRAIN, cap, apart, relative)
-        end = contest.run(None, len(truth), noisy(truth, rng))
+        end = contest.run(None, len(truth), noisy(truth, rng), lead=noisy_leads(truth, rng))
         unsettled = set(contest.unsettled(end))
         wrong += told_wrong(truth, end.blocks, unsettled, k, apart=apart, relative=relative)
         settled += not unsettled

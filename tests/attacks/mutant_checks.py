@@ -33,6 +33,8 @@ sys.path.append(str(Path(__file__).parent))  # it is run as a script, and import
 import formula_checks
 import outer_checks
 import promise_checks
+import quantile_checks
+import ranking_checks
 import release_checks
 import share_checks
 
@@ -523,10 +525,12 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "models": release_checks.models,
     "formulas": formula_checks.formulas,
     "pure measures": formula_checks.pure_measures,
+    "pure quantiles": quantile_checks.pure_quantiles,
     "shares": share_checks.shares,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "leads": promise_checks.leads,
+    "lead of two": ranking_checks.lead_of_two,
     "reduced": promise_checks.reduced,
     "refining": promise_checks.refining,
     "paused": promise_checks.paused,

@@ -152,8 +152,8 @@ NUMBERS = (
     _one(
         "a total whose cells are not rounded to steps",
         "engines/duck/measures.py",
-        "{_ABOVE + half}::HUGEINT) // {step} - {_ABOVE // step}::HUGEINT)::BIGINT",
-        "{_ABOVE}::HUGEINT) - {_ABOVE}::HUGEINT)::BIGINT",
+        "(({above}) >> {FINE_BITS}) - {_ABOVE >> FINE_BITS}::HUGEINT)::BIGINT",
+        "({above}) - {_ABOVE + (1 << (FINE_BITS - 1))}::HUGEINT)::BIGINT",
         "numbers",
     ),
 )
@@ -362,6 +362,13 @@ PRICES = (
         "beside a step",
     ),
     _one(
+        "a quantile's bets that win what they need more often than their chance",
+        "accuracy/quantile_bets.py",
+        "np.where(in_mean <= 1, middle, low), np.where(in_mean <= 1, high, middle)",
+        "np.where(in_mean <= 2, middle, low), np.where(in_mean <= 2, high, middle)",
+        "beside a step",
+    ),
+    _one(
         "looks at several quantiles booked without their counts",
         "accuracy/joint_quantile_run.py",
         "        self.paid[groups] += grains + rows\n",
@@ -479,6 +486,34 @@ PRICES = (
         "return np.asarray(sums / information)",
         "return np.sqrt(-4 * np.log(2 * chances) / information)",
         "leads",
+    ),
+    _one(
+        "half the noise in the lead of two groups",
+        "mechanisms/gaussian.py",
+        "on_own_grid(truth[first] - truth[second], sigma_of(grains, self.sensitivity), self.bits)",
+        "on_own_grid(truth[first] - truth[second], sigma_of(4 * grains, self.sensitivity), self.bits)",
+        "lead of two",
+    ),
+    _one(
+        "the lead of two groups not charged",
+        "accuracy/ranking.py",
+        "return np.asarray(self.held + self.pilot_grains)",
+        "return np.asarray(self.information + self.pilot_grains)",
+        "lead of two",
+    ),
+    _one(
+        "the lead of two groups where a unit may move it twice",
+        "session/choosing/ranking_noise.py",
+        "one_way = query.max_groups == 1 or isinstance(query.aggregate, Count | CountUnits)",
+        "one_way = True",
+        "lead of two",
+    ),
+    _one(
+        "the lead of two groups as if it were known four times as well",
+        "accuracy/ranking.py",
+        "return np.asarray(self.information + 2 * self.lead_information)",
+        "return np.asarray(self.information + 8 * self.lead_information)",
+        "lead of two",
     ),
     _one(
         "units of few groups as large as the price allows",
@@ -871,6 +906,13 @@ EDGES = (
         "engines/duck/engine.py",
         'return "VARCHAR" in kind or "JSON" in kind',
         'return kind == "VARCHAR"',
+        "odd rows",
+    ),
+    _one(
+        "the units of one table filter another",
+        "engines/duck/database.py",
+        '    "disabled_optimizers": "join_filter_pushdown",\n',
+        "",
         "odd rows",
     ),
 )
@@ -1288,6 +1330,41 @@ FORMULAS = (
         "        return self.beta * 40\n",
         "pure measures",
     ),
+    _one(
+        "a chain of a pure quantile charged less than it rose",
+        "accuracy/quantile_chain_run.py",
+        "        price = LEVELS[level] - held\n",
+        "        price = (LEVELS[level] - held) // 2\n",
+        "pure quantiles",
+    ),
+    _one(
+        "rows of a unit on one side of a threshold hidden as one",
+        "accuracy/quantile_chains.py",
+        "LaplaceChain(truth, self.max_rows, bits=self.bits)",
+        "LaplaceChain(truth, 1, bits=self.bits)",
+        "pure quantiles",
+    ),
+    _one(
+        "every proof of a pure quantile at far more than its part",
+        "accuracy/quantile_chains.py",
+        "(1 - INTERVAL_SHARE) * part * each)",
+        "np.minimum(1e4 * part * each, 4.0))",
+        "pure quantiles",
+    ),
+    _one(
+        "the chains of a pure quantile carried on by two",
+        "session/answering/quantile.py",
+        "        if not receipt.exclusive:\n",
+        "        if False:\n",
+        "pure quantiles",
+    ),
+    _one(
+        "four histograms of a pure report at the price of one",
+        "session/answering/contribution_report.py",
+        "GeometricRelease(truth).release(each)",
+        "GeometricRelease(truth).release(4 * each)",
+        "pure quantiles",
+    ),
 )
 
 SHARES = (
@@ -1310,6 +1387,20 @@ SHARES = (
         "accuracy/share_of_total.py",
         "            spread * rest,\n",
         "            0.0 * spread,\n",
+        "shares",
+    ),
+    _one(
+        "a pure total that is shown finer for some of its groups",
+        "accuracy/laplace_measures.py",
+        "        return most[:, self.places]\n",
+        "        return wanted\n",
+        "shares",
+    ),
+    _one(
+        "a running total told as surely as its last group alone",
+        "accuracy/share_of_total.py",
+        "            own, variance = self.running.summed(own), self.running.many * variance",
+        "            own = self.running.summed(own)",
         "shares",
     ),
 )

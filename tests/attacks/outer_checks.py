@@ -20,6 +20,8 @@ from farthing.engines import open_table
 from farthing.mechanisms import FiniteClassLearner, Thresholds
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, counting
+from farthing.query.expressions import Column, Compare, Operator
+from farthing.query.joins import Join
 from farthing.sql import parse_predicate
 
 ROWS = 300
@@ -107,5 +109,9 @@ def odd_rows() -> tuple[str, ...]:
             engine = open_table(Path(folder) / "t.parquet", name="t")
             where = parse_predicate("c IS NOT NULL", engine.schema)
             engine.measure(Query("t", (), None, where, counting("n"), PrivacyUnit(), Bounds()), 1)
+        large = pa.table({"u": pa.array([1, 2, 3, 2**64 - 1] * 20, pa.uint64())})
+        engine = open_table(large, name="t", protected={"o": large.slice(0, 8)})
+        beside = Join("o", Compare(Column("u"), Operator.EQ, Column("o.u")), public=False)
+        engine.measure(Query("t", (), None, None, counting("n"), PrivacyUnit("u"), Bounds(1, 9), joins=(beside,)), 1)
         return ()
     return ("one odd row decided between an answer and an error",)

@@ -9,7 +9,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "noise is of the size and the law that are charged for": (
         "half the sigma",
         "twice the rate of geometric noise",
+        "four histograms of a pure report at the price of one",
         "half the noise of the asinh mechanism",
+        "half the noise in the lead of two groups",
         "a choice of a quantile at twice its epsilon",
         "the threshold of keys lowered",
         "units of few groups as large as the price allows",
@@ -35,8 +37,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "max_rows forgotten by the engine",
         "max_rows forgotten in sums",
         "max_rows forgotten in the sensitivity of counts",
+        "the lead of two groups where a unit may move it twice",
         "max_rows forgotten in quantiles",
         "rows of a unit between two thresholds priced as one",
+        "rows of a unit on one side of a threshold hidden as one",
         "max_rows forgotten in counts of values",
         "the smaller clamp as sensitivity",
         "every ledger has the same hash key",
@@ -72,6 +76,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "no odd row fails a scan, and no exact number can be read in an error or a callback": (
         "text inside of lists fails a scan",
+        "the units of one table filter another",
         "exact numbers in the frames of an error",
         "exact numbers above a callback",
     ),
@@ -94,6 +99,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "places settled by half the lead that it takes",
         "every place of a ranking at the whole of beta",
         "a lead proved at each look as if it were the only one",
+        "the lead of two groups as if it were known four times as well",
     ),
     "of many candidates the best is told, and neither how many counted nor what one raised": (
         "only as many runs made as count",
@@ -102,6 +108,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "what a gap over a threshold proves is true as surely as is told": ("a gap that proves what half of it would",),
     "a rank that is told as met is met": (
         "a quantile's bets told as won too early",
+        "every proof of a pure quantile at far more than its part",
+        "a quantile's bets that win what they need more often than their chance",
         "a look at several quantiles told as nine of it",
     ),
     "an interval of a quantile holds its leaf to the last digit": (
@@ -120,9 +128,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "what a median holds charged again",
         "what a mean holds taken off its price twice",
         "a chain charged less than its last look",
+        "the lead of two groups not charged",
         "levels of a bisection not charged",
         "a look at several ranks booked as one of them",
         "looks of a search for a quantile booked too little",
+        "a chain of a pure quantile charged less than it rose",
+        "the chains of a pure quantile carried on by two",
         "looks at several quantiles booked without their counts",
     ),
     "no more is measured than was reserved for it": (
@@ -239,6 +250,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a total measured free of charge",
         "a total that one unit moves by all its groups at the noise of one",
         "a share told as if its total were exact",
+        "a pure total that is shown finer for some of its groups",
+        "a running total told as surely as its last group alone",
     ),
     "a mean that is told at the look that is good enough keeps its confidence": (
         "looks at a mean at the critical value of one",

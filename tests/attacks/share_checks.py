@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 import farthing
+from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.session.answering.laplace_measures import state_of as pure_state_of
 from farthing.session.answering.share_of_total import TotalLanes, state_of
 
 RUNS = 20_000
@@ -22,7 +24,7 @@ KEYS = {"g": [0, 1, 2]}
 
 def shares() -> tuple[str, ...]:
     """Hold what shares hold in the books against their price; measure totals; count the misses of intervals."""
-    return (*_charged(), *_moved(), *_missed())
+    return (*_charged(), *_moved(), *_missed(), *_alike())
 
 
 def _opened() -> farthing.Session:
@@ -60,8 +62,18 @@ def _moved() -> tuple[str, ...]:
     return (f"a total told within {np.std(drawn):.3g}, not {needed:.3g}",) * bool(np.std(drawn) < 0.8 * needed)
 
 
+def _alike() -> tuple[str, ...]:
+    """Return whether a pure total was shown finer than the members of some of its groups paid for."""
+    rows = pa.table({"g": np.repeat([0, 1, 2], [8_000, 900, 100])})
+    with farthing.Session(rows, budget=farthing.Budget(epsilon=100), name="data") as session:
+        session.sql(TEXT, keys=KEYS, relative=0.1, absolute=0.001)
+        state, _ = pure_state_of(session._ledger.load(session.history()[-1].question).blob)
+    levels = [sorted(set(lanes.level[1].tolist())) for lanes in (state.pilot, state.claimed)]
+    return (f"a pure total at levels {levels}",) * any(len(found) > 1 for found in levels)
+
+
 def _missed() -> tuple[str, ...]:
-    """Return which shares are missed more often than they may be, of totals of three groups and of twenty."""
+    """Return which shares and running totals are missed more often than they may be, of three groups and of twenty."""
     rng, found = np.random.default_rng(3), []
     for sizes in (np.array([3000.0, 2000.0, 1000.0]), np.array([3000.0, *[150.0] * 20])):
         runs = RUNS // len(sizes)
@@ -77,4 +89,9 @@ def _missed() -> tuple[str, ...]:
         missed = ((truth / sizes.sum() < low) | (truth / sizes.sum() > high)).reshape(runs, -1).mean(axis=0)
         limit = WORST + 4 * (0.05 / runs) ** 0.5
         found += [f"{100 * missed[0]:.1f} % of the largest share missed"] * bool(missed[0] > limit)
+        sums = RunningSums.of(places, np.tile(np.arange(len(sizes)), runs))
+        rule = SharesOfTotal(places, (0.0, 100.0), 0.05, 2.0**-56, 1, 1 << 56, running=sums, divided=False)
+        low, high = rule.intervals(rule.run(TotalState.nothing(len(truth)), measure))
+        missed = ((sums.summed(truth) < low) | (sums.summed(truth) > high)).reshape(runs, -1).mean(axis=0)
+        found += [f"{100 * missed[-1]:.1f} % of whole totals missed"] * bool(missed[-1] > limit)
     return tuple(found)

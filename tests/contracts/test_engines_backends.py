@@ -36,7 +36,7 @@ from questions import (
 )
 from questions_per_unit import asked_per_row, asked_per_unit
 from spark_servers import spark_session
-from sweeps import sweep
+from sweeps import seeded, sweep
 
 from farthing.engines import open_table
 from farthing.engines.bounded import PARTS_SALT, bounded
@@ -130,6 +130,7 @@ def pairs():
 def checked(kind, ask, examples, questions=asked):
     """Hold one engine to the slow one and to the FLOOR on so many tables and questions."""
 
+    @seeded
     @settings(CONFIG, max_examples=examples, phases=(Phase.generate,), database=None)
     @given(world=worlds(), data=st.data())
     def each(world, data):

@@ -48,6 +48,7 @@ def values(method, *given, by=BY, budget=GAUSSIAN, **sharper):
 
 
 SHARES = "SELECT g, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM data GROUP BY g"
+RUNNING = "SELECT g, SUM(COUNT(*)) OVER (ORDER BY g) AS n FROM data GROUP BY g"
 KINDS = {
     "gaussian_count": [
         pair("count", **BY, coarse={"absolute": 200}, sharp={"absolute": 60}),
@@ -66,8 +67,14 @@ KINDS = {
         values("variance", root=True, relative=0.1),
         pair("sql", SEVERAL, keys=BY["keys"], coarse={"relative": 0.2}, sharp={"relative": 0.1}),
     ],
-    "laplace_measures": [values("mean", budget=PURE, absolute=2)],
-    "share_of_total": [pair("sql", SHARES, keys=BY["keys"], coarse={"absolute": 0.1}, sharp={"absolute": 0.04})],
+    "laplace_measures": [
+        values("mean", budget=PURE, absolute=2),
+        pair("sql", SHARES, keys=BY["keys"], budget=PURE, coarse={"absolute": 0.1}, sharp={"absolute": 0.04}),
+    ],
+    "share_of_total": [
+        pair("sql", SHARES, keys=BY["keys"], coarse={"absolute": 0.1}, sharp={"absolute": 0.04}),
+        pair("sql", RUNNING, keys=BY["keys"], coarse={"absolute": 60}, sharp={"absolute": 20}),
+    ],
     "quantile": [
         values("quantile", 0.5, rank=0.02),
         values("quantile", 0.5, by={}, absolute=3),

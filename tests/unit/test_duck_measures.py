@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sweeps import sweep
 
@@ -469,3 +469,20 @@ def test_keys_of_public_tables_and_enums():
     assert engine.listed("size", None).to_pylist() == ["s", "m", "l"]
     with pytest.raises(InvalidKeys, match="no categories"):
         engine.listed("n", None)
+
+
+@given(st.integers(-(1 << 114), 1 << 114), st.integers(0, 1 << 40))
+@example(0, 0)
+@example(-(1 << 15), 1 << 16)
+@example(-(1 << 15) - 1, 1 << 16)
+@example(1 << 114, 1 << 40)
+@example(-(1 << 114), 1 << 40)
+@settings(max_examples=40, deadline=None)
+def test_totals_are_rounded_as_whole_numbers_are(total, near):
+    """The text that rounds a total gives floor(T 2^-16 + 1/2), below zero too, up to 2^115 on the way."""
+    text = duck_measures._rounded("total").removesuffix("::BIGINT")
+    totals = [total, total + near, total - near, -total]
+    shown = ", ".join(f"('{each}'::HUGEINT)" for each in totals)
+    found = duckdb.sql(f"SELECT {text} FROM (VALUES {shown}) AS t (total)").fetchall()
+
+    assert [(each + (1 << 15)) // (1 << FINE_BITS) for each in totals] == [row[0] for row in found]

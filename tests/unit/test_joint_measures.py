@@ -443,3 +443,33 @@ def test_a_pilot_leaves_half_of_the_cap(statistics, cap, relative):
     assert all((grains >= 0).all() for grains, _ in log)
     assert 0 < purse.information.sum(axis=0).min()
     assert purse.information.sum(axis=0).max() <= cap / 2
+
+
+@pytest.mark.parametrize(
+    ("relative", "absolute", "cap"), [(0.1, 0.0, 2**58), (0.1, 0.0, 2**36), (0.0, 0.0, 2**40), (0.3, 5.0, 2**58)]
+)
+def test_groups_in_turn_are_as_groups_together(monkeypatch, relative, absolute, cap):
+    """Groups that are measured a part at a time, as very many are, tell and pay what they do together; so refined."""
+    sizes = [0.0, 3.0, 50.0, 400.0, 1e3, 3e4, 1e6]
+    truth = np.stack([lanes(size, 60.0, 800.0) for size in sizes], axis=1)
+
+    def told(grains, groups):
+        """Measure with an error that depends on nothing but the grains and the group."""
+        error = ((37 * groups + grains % 1009) % 17 - 8) / 5
+        return truth[:, groups] + error / np.sqrt(np.maximum(grains, 1) * GRAIN)
+
+    def asked():
+        """Ask, and ask more sharply."""
+        before = joint(FIVE, relative, absolute, cap=cap).run(start(joint(FIVE, 1.0), len(sizes)), told)
+        return before, joint(FIVE, relative / 2, absolute / 2, cap=2 * cap).run(before, told)
+
+    together = asked()
+    monkeypatch.setattr("farthing.accuracy.joint_prices.IN_TURN", 2)
+
+    for one, other in zip(together, asked(), strict=True):
+        assert one.paid.any()
+        assert one.stages == other.stages
+        for name in ("means", "information", "value", "lower", "upper", "met"):
+            assert getattr(one, name).tolist() == getattr(other, name).tolist()
+        for name in one.pivot.__slots__:
+            assert getattr(one.pivot, name).tolist() == getattr(other.pivot, name).tolist()

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import os
 import struct
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -157,7 +158,40 @@ def test_an_iceberg_file_without_numbers_and_without_names_is_refused(iceberg, t
         source_of(path)
 
 
-def delete_places(table, file, places):
+def puffin(file, places):
+    """Return a file of the third version of Iceberg with the deletion vector of a data file: numbers below 2^16."""
+    framed = roaring(places)
+    blob = struct.pack(">I", len(framed)) + framed + struct.pack(">I", zlib.crc32(framed))
+    about = {
+        "type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1, "offset": 4,
+        "length": len(blob), "properties": {"referenced-data-file": file, "cardinality": str(len(places))},
+    }  # fmt: skip
+    footer = json.dumps({"blobs": [about], "properties": {}}).encode()
+    return b"PFA1" + blob + b"PFA1" + footer + struct.pack("<II", len(footer), 0) + b"PFA1"
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["two schemas", "one schema"])
+def test_fields_within_an_iceberg_column_are_told_by_numbers(iceberg, forgotten):
+    """One that was dropped and named anew is another: files that hold the former make the column left out."""
+    from pyiceberg.types import LongType
+
+    table, path = iceberg
+    whole = ROWS.append_column("c", pa.array([{"b": 1, "d": 2}] * 3))
+    with table.update_schema() as change:
+        change.union_by_name(whole.schema)
+    table.overwrite(whole)
+    assert "c" in {name for row in arrow_of(source_of(path)).to_pylist() for name in row}
+    with table.update_schema() as change:
+        change.delete_column(("c", "d"))
+    with table.update_schema() as change:
+        change.add_column(("c", "d"), LongType())
+    if forgotten:
+        told_anew(table)
+
+    assert told(path) == (Lake, in_order(ROWS))
+
+
+def delete_places(table, file, places, how="parquet"):
     """Delete rows of an Iceberg table's file by their places, as Spark and Trino do: by a file and its manifest."""
     from pyiceberg import manifest as of
 
@@ -166,7 +200,10 @@ def delete_places(table, file, places):
             return of.ManifestContent.DELETES
 
     folder = Path(table.location().removeprefix("file://"))
-    pq.write_table(pa.table({"file_path": [file] * len(places), "pos": places}), folder / "deletes.parquet")
+    if how == "parquet":
+        pq.write_table(pa.table({"file_path": [file] * len(places), "pos": places}), folder / "deletes.parquet")
+    else:
+        (folder / "deletes.puffin").write_bytes(puffin(file, places))
     snapshot, io = table.current_snapshot(), table.io
     args = (
         table.spec(),
@@ -177,8 +214,9 @@ def delete_places(table, file, places):
     listed = snapshot.manifests(io)
     with Deletes(*args, "deflate") as writer:
         about = of.DataFile.from_args(
-            content=of.DataFileContent.POSITION_DELETES, file_path=f"{table.location()}/deletes.parquet",
-            file_format=of.FileFormat.PARQUET, partition=of.Record(), record_count=len(places), file_size_in_bytes=1,
+            content=of.DataFileContent.POSITION_DELETES, file_path=f"{table.location()}/deletes.{how}",
+            file_format=of.FileFormat[how.upper()], partition=of.Record(), record_count=len(places),
+            file_size_in_bytes=1,
         )  # fmt: skip
         writer.add(
             of.ManifestEntry.from_args(
@@ -191,15 +229,16 @@ def delete_places(table, file, places):
         whole.add_manifests([*listed, writer.to_manifest_file()])
 
 
-def test_rows_of_an_iceberg_table_that_are_deleted_by_their_places(iceberg):
-    """Of one of two files alike: by places, which count from its first row."""
+@pytest.mark.parametrize("how", ["parquet", "puffin"])
+def test_rows_of_an_iceberg_table_that_are_deleted_by_their_places(iceberg, how):
+    """Of one of two files alike: by places, which count from its first row, or by a vector of them."""
     table, path = iceberg
     file = next(iter(table.scan().plan_files())).file.file_path
-    delete_places(table, file, [0, 2])
+    delete_places(table, file, [0, 2], how)
     version = lakehouse.version_of(path)
 
     assert told(path) == (Lake, in_order(ROWS, ROWS.slice(1, 1)))
-    assert any(name.endswith("deletes.parquet") for name in version.beside)
+    assert any(name.endswith(f"deletes.{how}") for name in version.beside)
 
 
 def test_an_iceberg_table_whose_columns_and_parts_changed(iceberg):
@@ -308,10 +347,15 @@ def needing(path, *features):
     return lines
 
 
+def roaring(rows):
+    """Return the bitmap of rows, numbers below 2^16, that both formats have."""
+    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
+    return struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+
+
 def vector(rows):
     """Return the deletion vector of rows of a file, inline, as Delta's protocol has it: a bitmap in letters of Z85."""
-    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
-    blob = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+    blob = roaring(rows)
     letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
     numbers = struct.unpack(f">{-(-len(blob) // 4)}I", blob.ljust(-(-len(blob) // 4) * 4, b"\0"))
     text = "".join(letters[number // 85**place % 85] for number in numbers for place in range(4, -1, -1))

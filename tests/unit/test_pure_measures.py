@@ -120,13 +120,16 @@ def test_a_unit_in_several_groups_pays_for_its_most_expensive():
 
 def test_a_record_that_is_not_ours_is_refused(session):
     """Another form, and one of another number of lanes."""
+    from types import SimpleNamespace
+
     from farthing.errors import LedgerError
+    from farthing.query.aggregates import counting
     from farthing.session.answering.laplace_measures import LaplaceMeasuresMethod
     from farthing.session.core.records import write_blob
 
     session.mean("x", **X, absolute=0.5)
     blob = session._ledger.load(session.history()[-1].question).blob
     with pytest.raises(LedgerError):
-        LaplaceMeasuresMethod.of(type("Query", (), {"measures": (1, 2, 3)}), blob)
+        LaplaceMeasuresMethod.of(SimpleNamespace(measures=(1, 2, 3), outputs=counting("n")), blob)
     with pytest.raises(LedgerError):
         state_of(write_blob({"a": [1]}, {b"farthing-laplace-joint-1": json.dumps({}).encode()}))

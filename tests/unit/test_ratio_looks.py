@@ -228,7 +228,7 @@ def test_groups_in_turn_are_as_groups_together(monkeypatch):
 
     question = joint((MEAN,), 0.1)
     together = question.run(start(question, 5), told)
-    monkeypatch.setattr("farthing.accuracy.ratio_looks.IN_TURN", 2)
+    monkeypatch.setattr("farthing.accuracy.joint_prices.IN_TURN", 2)
     in_turn = question.run(start(question, 5), told)
 
     assert together.paid.tolist() == in_turn.paid.tolist()

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from farthing import Bounds, Budget, BudgetExceeded, Gdp, InvalidBounds, InvalidTarget, Session, UnsupportedQuery
+from farthing import Bounds, Budget, BudgetExceeded, Gdp, InvalidBounds, InvalidTarget, Pure, Session, UnsupportedQuery
 
 UNITS = 4_000
 ROWS = np.where(np.arange(UNITS) % 10 == 0, 64, 4)  # a tenth of the units has most of the rows
@@ -170,7 +170,22 @@ def test_refusals(ask, error):
         assert not session.spent
 
 
-def test_a_pure_ledger_has_no_report():
-    """The report needs Gaussian noise."""
-    with opened(budget=Budget(epsilon=1)) as session, pytest.raises(InvalidTarget, match="delta"):
-        session.bounds_report()
+def test_a_pure_ledger_has_a_report_by_geometric_noise():
+    """It costs its epsilon, once; a finer one is paid whole; what it says is right; bounds are chosen from it."""
+    with opened(budget=Budget(epsilon=4)) as session:
+        first = session.bounds_report("fare", **DAYS, loss=Pure(0.5), bounds=Bounds(3, 2, 0, 100))
+        again = session.bounds_report("fare", **DAYS, loss=Pure(0.4), bounds=Bounds(2, 9, 0, 50))
+        finer = session.bounds_report("fare", **DAYS, loss=Pure(1), bounds=Bounds(3, 2, 0, 100))
+        chosen = session.count(**DAYS, absolute=1_500, cap="all", bounds=Bounds.auto(loss=Pure(0.5)))
+        with pytest.raises(InvalidTarget, match="currency"):
+            session.bounds_report(**DAYS, loss=Gdp(0.1))
+
+        assert Pure(0.5) == first.paid
+        assert not again.paid
+        assert Pure(1) == finer.paid
+        assert session.spent == Pure(1.5) + chosen.paid
+        assert "at most 3 groups" in chosen.about or "at most 4 groups" in chosen.about
+    fullest = np.ceil(ROWS / 3)
+    share = 1 - np.minimum(fullest, 2).sum() / fullest.sum()
+    for cut in (first, finer):
+        assert cut.report.rows.lower <= share <= cut.report.rows.upper < 1

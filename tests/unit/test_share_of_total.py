@@ -4,9 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from farthing import Bounds, Budget, Gdp, Session
+from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
 from farthing.errors import BudgetExceeded, InvalidKeys, InvalidTarget, LedgerError, UnsupportedQuery
+from farthing.session.answering.laplace_measures import state_of as laplace_state_of
 from farthing.session.answering.share_of_total import blob_of, state_of
 
 SIZES = {"centre": 5_000, "port": 3_000, "north": 1_500, "south": 500}
@@ -158,21 +159,49 @@ def test_loose_targets_cost_little_in_every_run(target, beta):
 
 
 def test_zcdp_and_a_pure_budget():
-    """Gaussian noise needs a delta: a pure budget refuses, free."""
+    """Both answer shares; what is added up over groups needs Gaussian noise, and a pure budget refuses it, free."""
     with opened(budget=Budget(rho=2, delta=1e-6)) as session:
         assert session.sql(SHARE, keys=KEYS, absolute=0.05).met.all()
-    with opened(budget=Budget(epsilon=4)) as session:
+    with opened(budget=Budget(epsilon=400)) as session:
         with pytest.raises(UnsupportedQuery, match="pure budget"):
-            session.sql(SHARE, keys=KEYS, absolute=0.05)
+            session.sql(RUNNING, keys=KEYS, absolute=50)
         assert not session.history()
+        plan = session.plan(SHARE, keys=KEYS, absolute=0.05)
+        for how in ({"absolute": 0.04}, {"absolute": 0.02}, {"relative": 0.3}, {"loss": Pure(3)}):
+            answer = session.sql(SHARE, keys=KEYS, **how, confidence=0.999999)
+            assert answer.met.all()
+            assert ((answer.lower <= TRUTH) & (TRUTH <= answer.upper)).all()
+            assert np.abs(answer.value - TRUTH).max() <= how.get("absolute", 0.05)
+            assert answer.paid <= plan.cap
+        assert not session.sql(SHARE, keys=KEYS, absolute=0.02, confidence=0.999999).paid
+        known = session.sql(SHARE.replace("rides", "rides WHERE late"), keys=KEYS, absolute=0.5)
+    assert not known.paid
+    assert [0.5] * 4 == known.value.tolist()
+    assert known.met.all()
+
+
+def test_pure_units_pay_once_for_each_of_their_groups():
+    """The price is that of all groups of a unit: of each its own last levels and those of its total, both chains."""
+    with opened(unit="rider", bounds=Bounds(3, 5), budget=Budget(epsilon=400)) as session:
+        paid = session.sql(SHARE, keys=KEYS, absolute=0.1).paid
+        state, _ = laplace_state_of(session._ledger.load(session.history()[-1].question).blob)
+
+    assert len(set(state.claimed.level[1])) == len(set(state.claimed.value[1])) == 1
+    assert paid.farthings == np.sort(state.paid)[-3:].sum()
 
 
 def test_a_group_that_is_alone_in_its_total_pays_nothing():
     """Beside totals of several groups: its share is 1, which needs no data."""
     text = "SELECT zone, late, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY zone) AS share FROM rides GROUP BY 1, 2"
     keys = pa.table({"zone": ["centre", "centre", "port"], "late": [False, True, True]})
-    for how in ({"absolute": 0.04}, {"loss": Gdp(0.2)}):
-        with opened() as session:
+    pure = Budget(epsilon=40)
+    for how in (
+        {"absolute": 0.04},
+        {"loss": Gdp(0.2)},
+        {"absolute": 0.04, "budget": pure},
+        {"loss": Pure(1), "budget": pure},
+    ):
+        with opened(budget=how.pop("budget", BUDGET)) as session:
             rows = session.sql(text, keys=keys, **how, confidence=0.999999).to_arrow().to_pylist()
         (alone,) = (row for row in rows if row["zone"] == "port")
         assert [1.0, 1.0, 1.0, True, 0.0] == [
@@ -259,3 +288,80 @@ def test_the_interval_is_that_of_the_joint_law():
     seen = np.cov(part, whole)
     assert np.allclose([seen[0, 0], seen[0, 1], seen[1, 1]], [variance[0], covariance[0], spread[0]], rtol=0.05)
     assert np.allclose([part.mean(), whole.mean()], [300, 1000], atol=0.3)
+
+
+RUNNING = "SELECT zone, SUM(COUNT(*)) OVER (ORDER BY zone DESC) AS n FROM rides GROUP BY zone"
+
+
+def test_running_totals_and_what_they_cost():
+    """In the order of the keys, whatever order they are listed in; their price is known, sharper ones pay the rest."""
+    truth = np.array([sum(size for other, size in SIZES.items() if other >= zone) for zone in SIZES])
+    sure = {"keys": KEYS, "confidence": 0.999999}
+    with opened() as session:
+        plan = session.plan(RUNNING, absolute=60, **sure)
+        first = session.sql(RUNNING, absolute=60, **sure)
+        sharper = first.refine(absolute=30)
+        again = session.sql(RUNNING, absolute=40, **sure)
+        parts = session.sql(RUNNING.replace(" AS n", " / SUM(COUNT(*)) OVER () AS n"), absolute=0.02, **sure)
+        sums = session.sql(RUNNING.replace("COUNT(*)", "SUM(CLAMP(fare, 0, 10))"), relative=0.1, absolute=800, **sure)
+    with opened() as session:
+        fresh = session.sql(RUNNING, absolute=30, **sure)
+
+    assert plan.reachable
+    assert first.paid == plan.worst_price
+    for answer, true in ((first, truth), (sharper, truth), (parts, truth / 10_000), (sums, truth * 5.0)):
+        assert answer.met.all()
+        assert ((answer.lower <= true) & (true <= answer.upper)).all()
+    assert np.abs(sharper.value - truth).max() <= 30
+    assert not again.paid
+    assert fresh.paid.value**2 == pytest.approx(first.paid.value**2 + sharper.paid.value**2, rel=1e-3)
+
+
+def test_running_totals_within_partitions_and_with_equals():
+    """PARTITION BY begins anew; groups that are alike in the order count together; a total alone is that of all."""
+    text = "SELECT zone, late, SUM(COUNT(*)) OVER ({}) AS n FROM rides GROUP BY zone, late"
+    keys = {"zone": ["port", "centre"], "late": [True, False]}
+    cells = {(zone, late): SIZES[zone] * (0.2 if late else 0.8) for zone in keys["zone"] for late in keys["late"]}
+    adds = {
+        "PARTITION BY zone ORDER BY late": lambda a, b: a[0] == b[0] and a[1] <= b[1],
+        "ORDER BY zone": lambda a, b: a[0] <= b[0],
+        "ORDER BY zone, late DESC ROWS UNBOUNDED PRECEDING": lambda a, b: (
+            a[0] < b[0] or (a[0] == b[0] and a[1] >= b[1])
+        ),
+        "PARTITION BY late": lambda a, b: a[1] == b[1],
+        "": lambda _a, _b: True,
+    }
+    with opened() as session:
+        for over, counts in adds.items():
+            rows = session.sql(text.format(over), keys=keys, absolute=100, confidence=0.999999).to_arrow().to_pylist()
+            for row in rows:
+                here = (row["zone"], row["late"])
+                truth = sum(size for cell, size in cells.items() if counts(cell, here))
+                assert row["n_lower"] <= truth <= row["n_upper"], (over, here)
+
+
+def test_a_total_that_is_surely_too_small_pays_little():
+    """No share of an empty total can be told: it is given up once that is plain, and goes on under a larger cap."""
+    few = pa.table({"zone": np.repeat(["north", "south", "east"], [30, 30, 50])})
+    cap = Gdp(0.3)
+    for absolute, most in ((0.02, 0.03), (0.1, 0.15)):
+        with Session(few, name="rides", budget=BUDGET) as session:
+            how = {"keys": {"zone": ["centre", "port"]}, "absolute": absolute}
+            first = session.sql(SHARE, cap=cap, **how)
+            assert first.paid.value**2 <= most * cap.value**2
+            assert not first.met.any()
+            assert session.sql(SHARE, cap=cap, **how).paid.value <= 0
+    with Session(few, name="rides", budget=BUDGET) as session:
+        how = {"keys": {"zone": ["north", "south"]}, "absolute": 0.05, "confidence": 0.999999}
+        assert not session.sql(SHARE, cap=Gdp(0.05), **how).met.any()
+        later = session.sql(SHARE, cap=Gdp(12), **how)
+        assert later.met.all()
+        assert ((later.lower <= 0.5) & (later.upper >= 0.5)).all()
+
+
+def test_plans_say_why_nothing_is_paid():
+    """Since it was paid before, or since nothing is measured."""
+    with opened() as session:
+        assert "(nothing is measured: free)" in str(session.plan(SHARE, keys=KEYS, absolute=0.5))
+        session.sql(SHARE, keys=KEYS, absolute=0.1)
+        assert "(already paid for: free)" in str(session.plan(SHARE, keys=KEYS, absolute=0.1))

@@ -27,15 +27,15 @@ SAME = {
     "RATIO_TO_REPORT(n) OVER ()": "COUNT(*) / SUM(COUNT(*)) OVER ()",
 }
 REFUSED = {
-    "ROUND(a, 2)": "a value computed of an answer",
+    "SQRT(a)": "a value computed of an answer",
     "n / k": "a value computed of an answer",
     "fare / n": "a value computed of an answer",
     "zone || 'x'": "a value computed of an answer",
     "n / (SELECT SUM(n) FROM d)": "a share of a total of other rows",
     "n / (SELECT SUM(n) FROM c WHERE n > 5)": "a share of a total of other rows",
     "n - LAG(n) OVER (ORDER BY zone)": "LAG over groups (OVER)",
-    "SUM(n) OVER (ORDER BY zone)": "a running total over groups",
-    "SUM(n) OVER ()": "a share of a total",
+    "SUM(n) OVER (ORDER BY n)": "aggregate COUNT in ORDER BY",
+    "SUM(n) OVER (ORDER BY zone ROWS 1 PRECEDING)": "a moving window over groups",
     "a / SUM(a) OVER ()": "a share of a total",
 }
 

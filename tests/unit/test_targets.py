@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import farthing
 from farthing.accuracy.ranking import FEWEST_GRAINS, RankingContest
-from farthing.accuracy.ranking_bounds import _PARTS, proved_leads
+from farthing.accuracy.ranking_bounds import _AROUND, _PARTS, proved_leads
 from farthing.accuracy.ranking_places import PILOT, RankingPlaces, looks
 from farthing.cli.app import app
 from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMismatch, UnsupportedQuery
@@ -680,11 +680,29 @@ def test_a_close_pair_has_most_of_the_chance():
     assert chances[3:].sum() < 0.05
 
 
+def test_a_lucky_pilot_is_not_believed_for_good():
+    """Of three groups, two of which are close, pilots that end far too early show large leads: all are settled."""
+    truth, per_grain = np.array([5_020.0, 5_000.0, 100.0]), 2.0**-56
+    contest, paid = RankingContest(2, 0.05, per_grain, 1 << 62), []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        end = contest.run(
+            None,
+            3,
+            lambda grains, groups, rng=rng: rng.normal(truth[groups], 2.0**28 / grains**0.5),
+            lead=lambda grains, one, two, rng=rng: rng.normal(truth[one] - truth[two], 2.0**28 / grains**0.5),
+        )
+        assert not contest.unsettled(end)
+        paid.append(end.paid.max() * per_grain * 20**2)
+
+    assert np.mean(paid) < 60  # it was a ten thousand times that; 28 in the mean of many
+
+
 def test_a_lead_that_is_proved_has_its_likelihood_ratio():
     """At the bound the mixture of likelihood ratios is one over the chance; a single look would take less."""
     chances, likely, information = np.array([0.05, 0.001, 1e-9]), np.array([1.0, 30.0, 0.2]), 7.0
     found = proved_leads(chances, likely, information)
-    leads = likely[:, None] * 2.0 ** (np.arange(-40, 41) / 4)
+    leads = likely[:, None] * 2.0**_AROUND
     ratios = np.exp(leads * (found * information)[:, None] / 2 - leads**2 * information / 4) @ np.exp(_PARTS)
 
     assert 1 / chances == pytest.approx(ratios, rel=1e-6)

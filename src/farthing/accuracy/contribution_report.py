@@ -15,7 +15,7 @@ import numpy as np
 
 from farthing.errors import InvalidTarget
 from farthing.normal import ndtri
-from farthing.privacy.loss import Gdp
+from farthing.privacy.loss import Gdp, Pure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,7 @@ BUCKETS: Final = 129
 _ZERO: Final = 64
 _BEYOND: Final = 8.0  # units may be so many times as large as all that stand out, and the intervals still hold
 _CLEAR: Final = 5.0  # a place stands out from so many noises on: of 322 empty ones none does, but for a chance of 10^-4
+_CLEAR_SCALES: Final = 14.3  # the same of Laplace noise, in its scales
 
 
 def powers() -> tuple[Float64, Float64]:
@@ -53,18 +54,38 @@ def magnitudes() -> tuple[Float64, Float64]:
     return np.concatenate([-far[::-1], [0.0], near]), np.concatenate([-near[::-1], [0.0], far])
 
 
+class SpreadNoise(NamedTuple):
+    """The noise of one place: its standard deviation, and whether it is two-sided geometric."""
+
+    sigma: float
+    geometric: bool
+
+    @property
+    def clear(self) -> float:
+        """From how many units on a place stands out from the noise."""
+        return _CLEAR_SCALES * self.sigma / math.sqrt(2) + 1 if self.geometric else _CLEAR * self.sigma
+
+    def reach(self, chance: float) -> float:
+        """Return how far it goes beyond zero, on one side, with this chance; geometric noise a step further."""
+        if self.geometric:
+            return self.sigma / math.sqrt(2) * math.log(1 / (2 * chance)) + 1
+        return self.sigma * float(-ndtri(chance))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisySpread:
-    """The four histograms with Gaussian noise on every place. Released.
+    """The four histograms with noise on every place: Gaussian, or two-sided geometric under a pure budget. Released.
 
     Attributes:
         groups: float64[32], units by floor(log2) of the number of groups they are in.
         rows: float64[32], units by floor(log2) of their most rows in one group.
         least, greatest: float64[129], units by the place of their least and greatest value.
         sigma: the standard deviation of the noise of each number.
+        geometric: whether the noise is two-sided geometric.
 
-    Guarantee: measured together, the four cost mu^2 = 4/sigma^2: `loss`.
-    Proof: [DongRS22, Cor. 3.3]; one unit moves one place of each histogram by 1, so the L2 sensitivity is 2.
+    Guarantee: measured together, the four cost mu^2 = 4/sigma^2, or epsilon = 4 sqrt(2)/sigma: `loss`.
+    Proof: [DongRS22, Cor. 3.3] and [GhoshRS12]; one unit moves one place of each histogram by 1, so the L2 sensitivity
+        is 2, and that of the L1 norm 4.
     Assumes: add/remove one unit; exact noise of at least that sigma.
     Rounds: the loss up.
 
@@ -78,6 +99,7 @@ class NoisySpread:
     least: Float64
     greatest: Float64
     sigma: float
+    geometric: bool = False
 
     def __post_init__(self) -> None:
         sizes = tuple(len(each) for each in (self.groups, self.rows, self.least, self.greatest))
@@ -90,14 +112,19 @@ class NoisySpread:
             )
 
     @property
-    def loss(self) -> Gdp:
+    def loss(self) -> Gdp | Pure:
         """What the measurement cost."""
-        return Gdp(2 / self.sigma)
+        return Pure(HISTOGRAMS * math.sqrt(2) / self.sigma) if self.geometric else Gdp(2 / self.sigma)
+
+    @property
+    def noise(self) -> SpreadNoise:
+        """The noise of one place."""
+        return SpreadNoise(self.sigma, self.geometric)
 
     @property
     def units(self) -> float:
         """How many units there are, at least one, from the histogram of groups."""
-        return max(float(_used(self.groups, self.sigma).sum()), 1.0)
+        return max(float(_used(self.groups, self.noise).sum()), 1.0)
 
 
 class Share(NamedTuple):
@@ -186,7 +213,7 @@ def report(
         place more than three above all those that stand out from the noise (8 times as large), and values below 2^-32
         count as 0.
     Proof: docs/proofs/accuracy.quantile_bisection.md, "Shares".
-    Assumes: independent Gaussian noise of the stated sigma.
+    Assumes: independent noise of the stated law and sigma.
     Rounds: nothing.
 
     >>> units = np.zeros(32); units[0], units[3] = 9_000, 1_000
@@ -194,25 +221,25 @@ def report(
     >>> print(report(spread, max_groups=4, max_rows=100).units_groups)
     10 % (10 % to 11 %)
     """
-    beta, sigma = 1 - confidence, spread.sigma
+    beta, noise = 1 - confidence, spread.noise
     many = powers()
     value = units_value = None
     if lower is not None and upper is not None:
         value, units_value = _clamped(spread, lower, upper, beta)
-    groups, pairs = _cut(spread.groups, sigma, many, float(max_groups), beta)
-    rows, fullest = _cut(spread.rows, sigma, many, float(max_rows), beta)
+    groups, pairs = _cut(spread.groups, noise, many, float(max_groups), beta)
+    rows, fullest = _cut(spread.rows, noise, many, float(max_rows), beta)
     least, most = many
     over = (least > max_groups).astype(np.float64), (most > max_groups).astype(np.float64)
-    units_groups = _share(spread.groups, sigma, over, _each(PLACES), beta)
+    units_groups = _share(spread.groups, noise, over, _each(PLACES), beta)
     total = pairs * fullest / spread.units
-    return ContributionReport(units_groups, groups, rows, units_value, value, total, confidence, _CLEAR * sigma)
+    return ContributionReport(units_groups, groups, rows, units_value, value, total, confidence, noise.clear)
 
 
-def _cut(cells: Float64, sigma: float, sizes: Ends, bound: float, beta: float) -> tuple[Share, float]:
+def _cut(cells: Float64, noise: SpreadNoise, sizes: Ends, bound: float, beta: float) -> tuple[Share, float]:
     """Return the share that is above a bound, of sizes known to their places, and about how much there is in all."""
     shares = 1 - np.minimum(bound / sizes[0], 1.0), 1 - np.minimum(bound / sizes[1], 1.0)
-    all_of_it = max(float(_used(cells, sigma) @ (sizes[0] + sizes[1])) / 2, 1.0)
-    return _share(cells, sigma, shares, sizes, beta), all_of_it
+    all_of_it = max(float(_used(cells, noise) @ (sizes[0] + sizes[1])) / 2, 1.0)
+    return _share(cells, noise, shares, sizes, beta), all_of_it
 
 
 def _clamped(spread: NoisySpread, lower: float, upper: float, beta: float) -> tuple[Share, Share]:
@@ -224,10 +251,10 @@ def _clamped(spread: NoisySpread, lower: float, upper: float, beta: float) -> tu
     share = np.sort(np.divide(np.minimum(beyond, size), size, out=np.zeros_like(size), where=size > 0), axis=0)
     size.sort(axis=0)
     cells = np.concatenate([spread.least, spread.greatest])
-    value = _share(cells, spread.sigma, (share[0], share[1]), (size[0], size[1]), beta)
+    value = _share(cells, spread.noise, (share[0], share[1]), (size[0], size[1]), beta)
     touched = np.sort((beyond > 0).astype(np.float64), axis=0)
     left, right = (
-        _share(each, spread.sigma, (touched[0, at], touched[1, at]), _each(BUCKETS), beta / 2)
+        _share(each, spread.noise, (touched[0, at], touched[1, at]), _each(BUCKETS), beta / 2)
         for each, at in ((spread.least, slice(BUCKETS)), (spread.greatest, slice(BUCKETS, None)))
     )
     either = Share(max(left.value, right.value), max(left.lower, right.lower), min(left.upper + right.upper, 1.0))
@@ -239,24 +266,24 @@ def _each(places: int) -> Ends:
     return np.ones(places), np.ones(places)
 
 
-def _share(cells: Float64, sigma: float, shares: Ends, sizes: Ends, beta: float) -> Share:
+def _share(cells: Float64, noise: SpreadNoise, shares: Ends, sizes: Ends, beta: float) -> Share:
     """Return sum(share * size)/sum(size) over units with an interval, both known to lie between their place's ends."""
-    seen = _used(cells, sigma) * (sizes[0] + sizes[1])
+    seen = _used(cells, noise) * (sizes[0] + sizes[1])
     value = float(seen @ (shares[0] + shares[1])) / 2 / max(float(seen.sum()), 1e-300)
-    lower = 1 - _most(cells, sigma, 1 - shares[0], sizes, beta)
-    upper = _most(cells, sigma, shares[1], sizes, beta)
+    lower = 1 - _most(cells, noise, 1 - shares[0], sizes, beta)
+    upper = _most(cells, noise, shares[1], sizes, beta)
     return Share(min(max(value, lower), upper), lower, upper)
 
 
-def _most(cells: Float64, sigma: float, shares: Float64, sizes: Ends, beta: float) -> float:
+def _most(cells: Float64, noise: SpreadNoise, shares: Float64, sizes: Ends, beta: float) -> float:
     """Return a bound that sum(share * size)/sum(size) exceeds with probability at most beta/2.
 
     It exceeds s only if the sum of (share - s) * size over units is positive, and that sum is bounded with each place's
     sizes at their worse end and its units as far from what was seen as the noise of all places together allows. Places
     more than three above any that stands out are taken as empty: a single unit of 2^31 rows would outweigh all others.
     """
-    reach = sigma * float(-ndtri(beta / (2 * len(cells))))
-    used = _used(cells, sigma) > 0
+    reach = noise.reach(beta / (2 * len(cells)))
+    used = _used(cells, noise) > 0
     if not used.any():
         return 1.0
     seen = sizes[1] < 2 * _BEYOND * sizes[1].max(where=used, initial=0.0)
@@ -269,9 +296,9 @@ def _most(cells: Float64, sigma: float, shares: Float64, sizes: Ends, beta: floa
     return high
 
 
-def _used(cells: Float64, sigma: float) -> Float64:
+def _used(cells: Float64, noise: SpreadNoise) -> Float64:
     """Return the cells that stand clearly above the noise, zero elsewhere."""
-    return np.where(cells > _CLEAR * sigma, cells, 0.0)
+    return np.where(cells > noise.clear, cells, 0.0)
 
 
 class ChosenBounds(NamedTuple):
@@ -345,20 +372,20 @@ def _clamps(bounds: ChosenBounds) -> list[ChosenBounds]:
 
 def _widest(spread: NoisySpread, *, of_values: bool) -> ChosenBounds:
     """Return bounds that cut nothing that stands above the noise."""
-    tops = [int(np.flatnonzero(_used(cells, spread.sigma)).max(initial=0)) for cells in (spread.groups, spread.rows)]
+    tops = [int(np.flatnonzero(_used(cells, spread.noise)).max(initial=0)) for cells in (spread.groups, spread.rows)]
     widest = ChosenBounds(2 ** min(tops[0] + 1, 30), 2 ** min(tops[1] + 1, 30), None, None)
     if not of_values:
         return widest
     low, high = magnitudes()
-    used = np.flatnonzero(_used(spread.least, spread.sigma) + _used(spread.greatest, spread.sigma))
+    used = np.flatnonzero(_used(spread.least, spread.noise) + _used(spread.greatest, spread.noise))
     lower, upper = (float(low[used[0]]), float(high[used[-1]])) if used.size else (0.0, 1.0)
     return widest._replace(lower=min(lower, 0.0), upper=max(upper, 2.0**-32))
 
 
 def _bias(spread: NoisySpread, bounds: ChosenBounds) -> float:
     """Return about how much of all groups' answers together the bounds cut, rows or value."""
-    sigma, many = spread.sigma, powers()
-    groups, rows = _used(spread.groups, sigma), _used(spread.rows, sigma)
+    noise, many = spread.noise, powers()
+    groups, rows = _used(spread.groups, noise), _used(spread.rows, noise)
     middle = (many[0] + many[1]) / 2
     pairs, fullest = float(groups @ middle), float(rows @ middle)
     kept_pairs = float(groups @ np.minimum(middle, bounds.max_groups))
@@ -369,7 +396,7 @@ def _bias(spread: NoisySpread, bounds: ChosenBounds) -> float:
         return total - kept
     low, high = magnitudes()
     values = (low + high) / 2
-    least, greatest = _used(spread.least, sigma), _used(spread.greatest, sigma)
+    least, greatest = _used(spread.least, noise), _used(spread.greatest, noise)
     units = max(float(least.sum() + greatest.sum()), 1.0)
     mean = float((least + greatest) @ np.abs(values)) / units
     beyond = np.maximum(bounds.lower - values, 0.0), np.maximum(values - bounds.upper, 0.0)

@@ -27,7 +27,7 @@ import numpy as np
 from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices, in_blocks, in_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -141,6 +141,13 @@ class Pivot:
         if len(groups) == len(self.clock):
             return self
         return Pivot(*(getattr(self, name)[..., groups] for name in self.__slots__))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Pivot]) -> Pivot:
+        """Return one of the groups of several, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate([getattr(each, name) for each in parts], axis=-1) for name in cls.__slots__))
 
     def put(self, groups: Ints, other: Pivot) -> Pivot:
         """Return the same with some groups' replaced."""

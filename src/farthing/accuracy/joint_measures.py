@@ -16,7 +16,7 @@ import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, ticks
 from farthing.accuracy.joint_pilot import pilot
-from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
+from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, turns
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.ratio_looks import LATER_SHARE, RatioLooks, goes_on
 from farthing.accuracy.statistics import Linear
@@ -177,13 +177,16 @@ class JointMeasures:
             return now
         if sharper and now.critical:  # looks that this question does not go on from are a pilot
             now = replace(now, pivot=None, critical=0.0)
+        groups = self._going(now)
+        if not len(groups):
+            return self._judged(now, now.lower, now.upper)
         for turn in range(_CLAIMS):
-            groups = self._going(now)
-            if not len(groups):
-                return now if turn else self._judged(now, now.lower, now.upper)
             now = self._promised(now, purse) if turn == 0 and sharper else self._claimed(now, purse, groups)
+            groups = self._going(now)
             if progress is not None:
-                progress(now, now.met.shape[1] - len(self._going(now)))
+                progress(now, now.met.shape[1] - len(groups))
+            if not len(groups):
+                break
         return now
 
     @property
@@ -402,39 +405,53 @@ class JointMeasures:
         part = np.where(on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)
         after = self._bought(state, purse, groups, pivot, np.maximum(part, _LEAST_PART))
-        kept = np.flatnonzero(pivot.clock > 0)
-        made = pivot if after.pivot is None else after.pivot
-        return replace(after, pivot=made.put(kept, pivot.of(kept)), promise=state.promise or self._promise)
+        if after.pivot is not None and len(fresh := groups[pivot.clock[groups] == 0]):
+            pivot = pivot.put(fresh, after.pivot.of(fresh))
+        return replace(after, pivot=pivot, promise=state.promise or self._promise)
 
     def _bought(self, state: JointState, purse: ClaimPurse, groups: Ints, pivot: Pivot, part: Floats) -> JointState:
-        """Return the state after a claim on these groups.
+        """Return the state after a claim on these groups, a part of them at a time."""
+        parts = [groups[at] for at in turns(len(groups))]
+        pieces = [self._bought_at_once(state, purse, some, pivot.of(some), part[some]) for some in parts]
+        low, high, made = zip(*pieces, strict=True)
+        lower, upper = state.lower.copy(), state.upper.copy()
+        for some, below, above in zip(parts, low, high, strict=True):
+            lower[:, some], upper[:, some] = below, above
+        after = pivot.put(groups, Pivot.joined(made))
+        return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)
+
+    def _bought_at_once(
+        self, state: JointState, purse: ClaimPurse, groups: Ints, pivot: Pivot, part: Floats
+    ) -> tuple[Floats, Floats, Pivot]:
+        """Return the intervals of these groups after a claim on them, and what it leaves of theirs.
 
         Of two intervals of one promise the one nearer its target is kept.
         """
         prices, beta = self.prices, self._next_share(state)
-        room = self.cap_grains - purse.information[:, groups].sum(axis=0)
         means, information = purse.means[:, groups], purse.information[:, groups]
-        hopeless = (part[groups] >= 1) & (not prices.named_loss)
+        room = self.cap_grains - information.sum(axis=0)
+        hopeless = (part >= 1) & (not prices.named_loss)
         if hopeless.any():
             hopeless &= prices.beyond(prices.price(means, information, beta), means, information, room)
         looks = np.clip(information.sum(axis=0), 2 * PARTS, np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS)))
-        lower, upper, after = state.lower.copy(), state.upper.copy(), pivot
+        lower, upper, after = state.lower[:, groups], state.upper[:, groups], pivot
         first = state.stages == state.since
         for some, weights, most in (
             (hopeless, (1.0,), looks),
             (~hopeless, (1.0,) if prices.named_loss else WEIGHTS, room),
         ):
-            chosen = groups[some]
+            chosen = np.flatnonzero(some)
             if len(chosen):
                 low, high, made = claim(
-                    prices, purse, chosen, most[some], beta=beta, weights=weights,
+                    prices, purse, groups[chosen], most[chosen], beta=beta, weights=weights,
                     held=pivot.of(chosen), part=part[chosen],
                 )  # fmt: skip
                 if first:  # who was paused goes on, whatever the interval says: so it does not say "within the target"
                     low, high = prices.outside(low, high, made.done < 1)
-                held = (lower[:, chosen], upper[:, chosen])
-                better = prices.ratio(low, high) < np.where(np.isfinite(held[1]), prices.ratio(*held), np.inf)
-                better |= first
-                lower[:, chosen], upper[:, chosen] = np.where(better, low, held[0]), np.where(better, high, held[1])
+                else:
+                    held = (lower[:, chosen], upper[:, chosen])
+                    better = prices.ratio(low, high) < np.where(np.isfinite(held[1]), prices.ratio(*held), np.inf)
+                    low, high = np.where(better, low, held[0]), np.where(better, high, held[1])
+                lower[:, chosen], upper[:, chosen] = low, high
                 after = after.put(chosen, made if weights is WEIGHTS or prices.named_loss else made.only_told())
-        return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)
+        return lower, upper, after

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.joint_prices import in_blocks
+from farthing.accuracy.joint_prices import in_blocks, turns
 
 if TYPE_CHECKING:
     from farthing.accuracy.joint_claims import ClaimPurse
@@ -30,8 +30,17 @@ def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> 
 
     Denominators, without which no price means much, are measured alone if they alone are still unclear.
     """
+    for at in turns(len(groups)):
+        mine = purse.of(groups[at])
+        _measure(prices, mine, beta)
+        purse.put(groups[at], mine)
+
+
+def _measure(prices: JointPrices, purse: ClaimPurse, beta: float) -> None:
+    """Do the same with all groups of a purse, whose arrays fit in cache together."""
     even = (prices.used / prices.used.sum())[:, None]
-    _begin(prices, purse, groups[~purse.information[:, groups].any(axis=0)], beta)
+    groups = np.arange(purse.means.shape[1])
+    _begin(prices, purse, groups[~purse.information.any(axis=0)], beta)
     while len(groups):
         some = purse.of(groups)
         grains = in_blocks(lambda m, i: _next(prices, m, i, beta, even), some.means, some.information)
@@ -42,11 +51,15 @@ def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> 
 
 def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, even: Floats) -> Floats:
     """Return what groups of a pilot buy next, in whole grains, float64[lanes, groups]; 0 where the pilot has ended."""
-    held = information.sum(axis=0)
-    wanted, vague, growth = prices.look(means, information, beta)
-    rough, more = wanted.sum(axis=0), growth.sum(axis=0)
-    price = rough.copy()
-    if len(dear := np.flatnonzero(rough > prices.cap)):  # a rough price may be too high
+    held, variances = information.sum(axis=0), prices.variances(information)
+    vague, growth = prices.unclear(means, information, variances)
+    more = growth.sum(axis=0)
+    known = prices.named_loss  # what is wanted in all; in what proportions is asked of those that go on alone
+    early = (held < _ENOUGH * (prices.pilot * prices.cap)) | (vague > 0) | (not known)
+    wanted = prices.roughly(means, variances, beta, early)
+    rough = wanted.sum(axis=0)
+    price = np.full(rough.shape, float(prices.cap)) if known else rough.copy()
+    if len(dear := np.flatnonzero(price > prices.cap)):  # a rough price may be too high
         price[dear] = prices.price(means[:, dear], information[:, dear], beta)
     goal = prices.pilot * np.minimum(price, prices.cap)
     early = (held < _ENOUGH * goal) | (vague > 0)

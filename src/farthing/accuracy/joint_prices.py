@@ -45,6 +45,9 @@ ROUNDS: Final = 8
 
 _FEW_ROUNDS: Final = 3  # the same where the price is to be known roughly
 _BLOCK: Final = 1 << 13  # groups whose arrays fit in cache together
+IN_TURN: Final = 1 << 15
+"""Groups that are measured to their end before others: so many that what is known of them fits in cache."""
+
 _UNKNOWN: Final = 1e40  # the variance of what was not measured, in those of a grain
 _TINY: Final = 1e-100
 _HUGE: Final = 1e60
@@ -110,19 +113,17 @@ class JointPrices:
         formulas = (statistic for statistic in self.statistics if isinstance(statistic, CurvedStatistic))
         return list(dict.fromkeys(spread for formula in formulas for spread in formula.spreads))
 
-    def look(self, means: Floats, information: Ints, beta: float) -> tuple[Floats, Floats, Floats]:
+    def unclear(self, means: Floats, information: Ints, variances: Floats) -> tuple[Floats, Floats]:
         """Return what a pilot has to know of groups, of everything that they were measured with.
 
         Returns:
-            The grains that seem wanted, float64[lanes, groups]; how many times what they hold groups need yet that are
-            too vague for a price, float64[groups], 0 for others; and what unclear denominators still need,
-            float64[lanes, groups].
+            How many times what they hold groups need yet that are too vague for a price, float64[groups], 0 for others;
+            and what unclear denominators still need, float64[lanes, groups].
 
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
         `_CLEARLY` standard deviations. Both hope that what is not clear yet is larger than it seems.
         """
-        variances, needs = self.variances(information), np.zeros(means.shape)
-        vague = np.zeros(means.shape[1])
+        needs, vague = np.zeros(means.shape), np.zeros(means.shape[1])
         if self.spreads:
             vague[at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY] = _LITTLE
         for statistic, relative, absolute in self._each():
@@ -134,7 +135,18 @@ class JointPrices:
             signal = means[lane] / np.sqrt(variances[lane])
             more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)
             np.multiply(information[lane], more, out=needs[lane], where=signal < _CLEARLY)
-        return self.wanted(means, variances, beta, rounds=_FEW_ROUNDS), vague, needs
+        return vague, needs
+
+    def roughly(self, means: Floats, variances: Floats, beta: float, groups: Flags) -> Floats:
+        """Return the grains that some groups seem to want, float64[lanes, groups], not to the last digit; 0 of others.
+
+        For a named loss groups differ in proportions alone: what is wanted in all is the cap.
+        """
+        if groups.all():
+            return self.wanted(means, variances, beta, rounds=_FEW_ROUNDS)
+        found = np.zeros(means.shape)
+        found[:, groups] = self.wanted(means[:, groups], variances[:, groups], beta, rounds=_FEW_ROUNDS)
+        return found
 
     def doubt(self, values: Floats, variances: Floats) -> Floats:
         """Return by what part one standard deviation of denominators and answers changes the clock that is needed.
@@ -336,6 +348,8 @@ class JointPrices:
 
     def outside(self, lower: Floats, upper: Floats, groups: Flags) -> tuple[Floats, Floats]:
         """Return intervals of which those of some groups are made wider until an output is not within its target."""
+        if not groups.any():
+            return lower, upper
         ratio = self.ratio(lower, upper).max(axis=0)
         more = np.where(groups & (ratio > 0) & (ratio <= _WIDER), _WIDER / np.maximum(ratio, _TINY), 1.0)
         spare = (more - 1) * np.where(np.isfinite(upper - lower), upper - lower, 0.0) / 2
@@ -397,6 +411,15 @@ def in_parts(wanted: Floats, used: Flags, parts: int) -> Ints:
     """Return wanted grains as a shape: whole numbers about `parts` in sum, at least 1 in every lane in use."""
     share = wanted / np.maximum(wanted.sum(axis=0), _TINY)
     return np.where(used[:, None], np.maximum(np.rint(parts * share), 1), 0).astype(np.int64)
+
+
+def turns(groups: int) -> Iterator[slice]:
+    """Give so many groups a part at a time, at least one.
+
+    >>> [part.stop - part.start for part in turns(IN_TURN)], list(turns(0))
+    ([32768], [slice(0, 32768, None)])
+    """
+    return (slice(start, start + IN_TURN) for start in range(0, max(groups, 1), IN_TURN))
 
 
 def in_blocks(function: Callable[..., Floats], *arrays: NDArray[Any]) -> Floats:

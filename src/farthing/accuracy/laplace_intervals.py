@@ -27,12 +27,12 @@ _NARROWED: Final = 3
 _DIGITS: Final = 2.0**-50
 
 
-def laplace_quantile(scales: Floats, beta: float) -> Floats:
+def laplace_quantile(scales: Floats, beta: float | Floats) -> Floats:
     """Return q with P[|sum of scale_l L_l| > q] <= beta, for independent standard Laplace variables L_l.
 
     Args:
         scales: float64[lanes, groups], none below 0.
-        beta: in (0, 1).
+        beta: in (0, 1), one for all groups or one a group.
 
     Guarantee: the chance is at most beta, and nearly beta: scales are raised by a few percent where two are alike.
     Proof: docs/proofs/accuracy.laplace_measures.md (claims 1 and 2).
@@ -51,7 +51,7 @@ def laplace_quantile(scales: Floats, beta: float) -> Floats:
     apart = squares[:, None] - squares[None] + np.eye(len(unit))[:, :, None]
     weights = np.where(np.eye(len(unit), dtype=np.bool_)[:, :, None], 1.0, squares[:, None] / apart).prod(axis=1)
     chance = np.maximum(beta - _DIGITS * np.abs(weights).sum(axis=0), beta / 2)
-    found = unit[-1] * math.log(1 / beta)
+    found = unit[-1] * np.log(1 / beta)
     for _ in range(_STEPS):  # the logarithm of the tail is concave: every tangent ends above the quantile
         parts = weights * np.exp(-found / unit)
         tail = np.maximum(parts.sum(axis=0), np.finfo(np.float64).tiny)

@@ -62,6 +62,8 @@ class LaplaceMeasures(LaplacePrices):
     Attributes, beside those of the prices:
         least: the fewest farthings of a lane.
         spend: whether groups are measured, too, whose targets seem to cost more than that.
+        places: int64[groups], which total each group is part of, where the last lane is of totals: groups of one total
+            are then shown together, at the same levels. None where groups have nothing in common.
 
     Guarantee: each interval of the state that `run` returns misses its truth with probability beta at most, for targets
         and caps that do not depend on earlier answers of the question.
@@ -73,6 +75,7 @@ class LaplaceMeasures(LaplacePrices):
 
     least: int = 1
     spend: bool = False
+    places: Ints | None = None
 
     @property
     def steady(self) -> bool:
@@ -147,13 +150,13 @@ class LaplaceMeasures(LaplacePrices):
             now = self._piloted(now, pilot)
         first, shape, given_up = self._ladder(now)
         now = replace(now, shape=shape)
-        going = ~self._done(now)
+        going = self._any(~self._done(now) & ~given_up) & ~self._whole
         for rung in range(_RUNGS):
             groups, levels = self._rung(now, first, rung, going)
             if len(groups):
                 now = self._claimed(now, claim, groups, levels, rung)
             done = self._done(now) | given_up
-            going &= ~done & (now.paid < self.cap)
+            going &= self._any(~done) & (now.paid < self.cap)
             if progress is not None and len(groups):
                 progress(now, int(done.sum()))
             if not going.any():
@@ -167,7 +170,8 @@ class LaplaceMeasures(LaplacePrices):
         """
         if state.beta > self.beta * (1 + 1e-9):
             state = self._read(state, state)
-        prices, lower, upper = self.prices, state.lower, state.upper
+        whole = self._whole
+        prices, lower, upper = self.prices, np.where(whole, 1.0, state.lower), np.where(whole, 1.0, state.upper)
         met = self._met(lower, upper)
         fit = met & prices.asked
         with np.errstate(invalid="ignore"):
@@ -205,7 +209,7 @@ class LaplaceMeasures(LaplacePrices):
         prices, known = self.prices, np.isfinite(upper - lower)
         with np.errstate(invalid="ignore"):
             near = upper - lower <= (prices.allowed(upper) + prices.allowed(lower)) * (1 + 1e-9)
-        return np.asarray(known & (~prices.asked | near))
+        return np.asarray((known & (~prices.asked | near)) | self._whole)
 
     def _done(self, state: LaplaceState) -> Flags:
         """Return which groups need no more; none of them where a loss is to be spent, until it is."""
@@ -278,7 +282,7 @@ class LaplaceMeasures(LaplacePrices):
         lanes = len(self.unit)
         value, level = state.pilot.value.copy(), state.pilot.level.copy()
         each, last = max(self.least, _FIRST // lanes, self.cap >> _BEGINS), int(self.cap * MOST_PILOT) // lanes
-        going = np.flatnonzero((level.sum(axis=0) == 0) & (last >= self.least))
+        going = np.flatnonzero((level.sum(axis=0) == 0) & (last >= self.least) & ~self._whole)
         while len(going):
             each = min(each, last)
             wanted = np.full((lanes, len(going)), each, np.int64)
@@ -289,7 +293,9 @@ class LaplaceMeasures(LaplacePrices):
             clear = self._clear(ShownLanes(value[:, going], level[:, going]))
             enough = (each * lanes >= PILOT * price) & clear
             enough |= self._beyond(price)
-            going, each = going[~enough], 2 * each
+            open_still = np.zeros(level.shape[1], np.bool_)
+            open_still[going[~enough]] = True
+            going, each = np.flatnonzero(self._any(open_still)), 2 * each
         return replace(state, pilot=ShownLanes(value, level))
 
     def _ladder(self, state: LaplaceState) -> tuple[Floats, Ints, Flags]:
@@ -303,15 +309,35 @@ class LaplaceMeasures(LaplacePrices):
         else:
             wanted = self._price(state.pilot)
             given_up = self._beyond(wanted.sum(axis=0)) | (state.pilot.level == 0).all(axis=0)
-            wanted = self._fitted(state.pilot, wanted) * _CAUTION
+            wanted = self._alike(self._fitted(state.pilot, wanted) * _CAUTION, given_up)
         room = np.maximum(self.cap - state.pilot.level.sum(axis=0), 0)
         total = wanted.sum(axis=0)
         named = self.prices.named_loss
         parts = np.ceil(_PARTS * wanted / np.maximum(total, _TINY) + _TINY).astype(np.int64)
         shape = np.where(state.shape.sum(axis=0) > 0, state.shape, np.maximum(parts, 1))
         first = (wanted * (shape.sum(axis=0) / shape)).max(axis=0)
-        first = np.where(given_up, state.pilot.level.sum(axis=0), first)
+        first = np.where(self._any(~given_up), first, state.pilot.level.sum(axis=0))
         return np.asarray(room if named else first, np.float64), shape, np.asarray(given_up)
+
+    @property
+    def _whole(self) -> Flags:
+        """Which groups are the whole of their totals: nothing is measured of them; one False where there are none."""
+        return np.zeros(1, np.bool_) if self.places is None else np.bincount(self.places)[self.places] == 1
+
+    def _any(self, flags: Flags) -> Flags:
+        """Return which groups are so themselves, or with them another one of their total."""
+        if self.places is None:
+            return flags
+        return np.asarray(np.bincount(self.places, flags)[self.places] > 0)
+
+    def _alike(self, wanted: Floats, given_up: Flags) -> Floats:
+        """Return the farthings of lanes: for all groups of a total what one that is not given up wants at most."""
+        if self.places is None:
+            return wanted
+        most = np.zeros((len(wanted), int(self.places.max(initial=0)) + 1))
+        for lane, row in zip(most, np.where(given_up, 1.0, wanted), strict=True):
+            np.maximum.at(lane, self.places, row)
+        return most[:, self.places]
 
     def _rung(self, state: LaplaceState, first: Floats, rung: int, going: Flags) -> tuple[Ints, Ints]:
         """Return the groups that are shown at a rung, and the levels of their lanes, above those of earlier ones."""

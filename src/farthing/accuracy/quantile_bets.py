@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from scipy.special import ndtr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 STAKE: Final = 0.75
 """The part of what was won that is staked at a place; the rest cannot be lost there."""
+
+MOST: Final = 60.0
+"""No bet needs more than this, as a logarithm."""
+
+_WIDEST: Final = 20.0  # the largest spread of a factor's logarithm; at a larger one its mean is smaller
+_HALVINGS: Final = 20
 
 _NAMES: Final = ("information", "totals", "above", "below", "past", "before")
 
@@ -33,6 +40,26 @@ def won(mean: Float64, information: Float64, rate: Float64) -> Float64:
     return np.asarray(-rate * mean * information - rate**2 * information / 2)
 
 
+def won_at_most(most: Float64, mean: Float64, information: Float64, rate: Float64) -> Float64:
+    """Return the same of a bet that never wins more than so much, as a logarithm; so it wins more where that is less.
+
+    What is left over where it would win more raises the factor, until its mean is 1 again at a mean of 0.
+
+    >>> needs, mean, one = np.array([1.0, 40.0, 0.0]), np.array([-0.5]), np.array([1.0])
+    >>> won_at_most(needs, mean, one, one).round(2).tolist()
+    [0.18, 0.0, 0.0]
+    """
+    most = np.clip(most, 0.0, MOST)
+    spread = np.clip(rate * np.sqrt(information), 1e-12, _WIDEST)
+    low, high = np.zeros_like(most * spread), most + spread**2 / 2 + 8 * spread
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        room = (most - middle) / spread
+        in_mean = np.exp(middle) * ndtr(room - spread / 2) + np.exp(most) * ndtr(-room - spread / 2)
+        low, high = np.where(in_mean <= 1, middle, low), np.where(in_mean <= 1, high, middle)
+    return np.asarray(np.minimum(low + won(mean, information, rate), most))
+
+
 def partly(stake: float, gained: Float64) -> Float64:
     """Return the logarithm of what is there after a part was staked, and multiplied.
 
@@ -40,6 +67,17 @@ def partly(stake: float, gained: Float64) -> Float64:
     [-0.693, 0.0]
     """
     return np.asarray(np.logaddexp(np.log(1 - stake), np.log(stake) + gained))
+
+
+def wholly(stake: float, there: Float64) -> Float64:
+    """Return the logarithm by which a stake has to be multiplied so that this, as a logarithm, is there.
+
+    >>> wholly(0.5, partly(0.5, np.array([-1.0, 2.0]))).round(3).tolist()
+    [-1.0, 2.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = there + np.log1p(-(1 - stake) * np.exp(-there))
+    return np.asarray(np.nan_to_num(left, nan=-np.inf) - np.log(stake))
 
 
 @dataclass(slots=True, eq=False)
@@ -137,6 +175,12 @@ class Ladder:
             low=_from_above(below + np.minimum(lost_above, 0), np.minimum),
             outside=np.vstack([_from_above(past, np.add), zero]) + np.vstack([zero, np.add.accumulate(before, axis=0)]),
         )
+
+    def at(self, thresholds: Int64) -> tuple[Float64, Float64]:
+        """Return `high` and `low` at one place of each group."""
+        row = (self.thresholds == thresholds).argmax(axis=0)
+        columns = np.arange(len(row))
+        return self.high[row, columns], self.low[row, columns]
 
     @property
     def seen(self) -> Flags:

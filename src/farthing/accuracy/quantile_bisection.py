@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,7 +42,7 @@ COUNT_SHARE: Final = 0.1
 LAST_SHARE: Final = 0.6
 """Part of a threshold's beta that is kept for its last look, where most of the money goes."""
 
-TYPICAL: Final = 25.0
+TYPICAL: Final = 23.0
 """About what a search by rank needs, with its count, on even data: information times the squared slack."""
 
 MOST_WIDTH: Final = 0.25
@@ -195,20 +195,7 @@ class QuantileBisection:
 
     def state(self, run: Run | RankRun) -> QuantileState:
         """Return what there is to tell."""
-        asked = self.asked
-        lower, upper = asked.ends(run.low, run.high)
-        by_rank = (run.good | (run.low == run.high)) if asked.rank else np.zeros(len(run.low), np.bool_)
-        leaf = run.good & (run.least > run.most)
-        low, high = np.where(leaf, run.least, run.low), np.where(leaf, run.least, run.high)
-        middle = (asked.edge(low) + asked.edge(high + 1)) / 2
-        least, most = np.maximum(run.least, run.low - 1), np.minimum(run.most, run.high)
-        chosen = np.maximum(np.minimum(run.middle, most), least)  # every threshold from least to most is right
-        value = np.where(run.good & ~leaf, asked.edge(chosen + 1), middle)
-        met = by_rank | run.within(np.arange(len(run.low)))
-        paid = run.trail.paid
-        return QuantileState(
-            value, lower, upper, met, paid, by_rank, run.rows, run.goal, run.waits, run.spent, run.trail
-        )
+        return state_of(self.asked, run)
 
     def z(self, look: Int64) -> Float64:
         """Return the one-sided critical values of a threshold's early looks, counted from 0."""
@@ -306,3 +293,37 @@ class QuantileBisection:
 def _none_of(groups: int) -> Flags:
     """Return no group."""
     return np.zeros(groups, np.bool_)
+
+
+class FinishedRun(Protocol):
+    """What there is to tell of a run, one entry a group."""
+
+    low: Int64
+    high: Int64
+    good: Flags
+    least: Int64
+    most: Int64
+    middle: Int64
+    rows: Float64
+    goal: Float64
+    waits: Flags
+    spent: Int64
+    trail: Trail
+
+    def within(self, at: Int64) -> Flags:
+        """Return which ranges are within the value target."""
+
+
+def state_of(asked: QuantileGoal, run: FinishedRun) -> QuantileState:
+    """Return what a run has to tell."""
+    lower, upper = asked.ends(run.low, run.high)
+    by_rank = (run.good | (run.low == run.high)) if asked.rank else np.zeros(len(run.low), np.bool_)
+    leaf = run.good & (run.least > run.most)
+    low, high = np.where(leaf, run.least, run.low), np.where(leaf, run.least, run.high)
+    middle = (asked.edge(low) + asked.edge(high + 1)) / 2
+    least, most = np.maximum(run.least, run.low - 1), np.minimum(run.most, run.high)
+    chosen = np.maximum(np.minimum(run.middle, most), least)  # every threshold from least to most is right
+    value = np.where(run.good & ~leaf, asked.edge(chosen + 1), middle)
+    met = by_rank | run.within(np.arange(len(run.low)))
+    paid = run.trail.paid
+    return QuantileState(value, lower, upper, met, paid, by_rank, run.rows, run.goal, run.waits, run.spent, run.trail)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.quantile_bets import STAKE, Ladder, Places, won
+from farthing.accuracy.quantile_bets import STAKE, Ladder, Places, partly, wholly, won, won_at_most
+from farthing.accuracy.quantile_ranks import WHOLE
 from farthing.accuracy.quantile_scouts import Scouts
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, LOOK, Trail
 from farthing.mechanisms.gaussian import MOST_GRAINS
@@ -58,6 +59,8 @@ AHEAD: Final = 3
 
 HOPELESS: Final = 8.0
 """A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
+
+_UP: Final = 1 + 1e-9
 
 
 @dataclass(slots=True)
@@ -176,42 +179,57 @@ class RankRun:
 
     def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
         """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them."""
-        (mean, grains), (count, rows) = ranks, counts
         if not at.size:
             return
-        plan, places, asked = self.plan, self.places, self.plan.asked
-        row = places.at(place, at)
-        slack, held = asked.slack * self.rows[at], places.information[row, at]
-        fresh, counted = grains * plan.per_grain, rows * plan.count_per_grain
+        (mean, grains), (count, rows) = ranks, counts
+        row, asked = self.places.at(place, at), self.plan.asked
+        fresh, counted = grains * self.plan.per_grain, rows * self.plan.count_per_grain
+
+        def beyond(share: float) -> tuple[Float64, Float64]:
+            """Return how far D is beyond this share of the rows, and the information on it; none without a count."""
+            with np.errstate(divide="ignore"):
+                known = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0) if share else fresh
+            return mean - share * count, known
+
+        self._bet_on_ranks(at, row, fresh, (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack)))
+        self._bet_on_sides(at, row, fresh, beyond(asked.beside))
+        self.places.information[row, at] += fresh
+        self.places.totals[row, at] += fresh * mean
+
+    def _bet_on_ranks(
+        self, at: Int64, row: Int64, fresh: Float64, seen: tuple[tuple[Float64, Float64], tuple[Float64, Float64]]
+    ) -> None:
+        """Settle bets that D is not too high, and not too low: none wins more than what its claim needs here."""
+        places, slack = self.places, self.plan.asked.slack * self.rows[at]
+        part, met, place = self._off(at, slack), places.thresholds[:, at], places.thresholds[row, at]
+        under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
+        over = np.where(met >= place, part, np.inf).min(axis=0)
+        unsized = (places.information[row, at] == 0) & (fresh * slack**2 > WIDE)
+        high, low = Ladder.of(places, at).at(place)
+        sides = ((places.above, 1, under, high), (places.below, -1, -over, low))
+        for (won_, side, off, shown), (mean, information) in zip(sides, seen, strict=True):
+            rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - off), 0, 1) * slack)
+            held = won_[row, at]
+            most = wholly(STAKE, partly(STAKE, held) + self._odds * _UP - shown) - held
+            won_[row, at] += won_at_most(most, side * mean, information, rate)
+
+    def _bet_on_sides(self, at: Int64, row: Int64, fresh: Float64, seen: tuple[Float64, Float64]) -> None:
+        """Settle bets that the quantile is past the place, and that it is not."""
+        places, (mean, information) = self.places, seen
+        held = places.information[row, at]
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(held > 0, places.totals[row, at] / held - self.goal[at], 0.0)
-            part = self._off(at, slack)
-            met = places.thresholds[:, at]
-            under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
-            over = np.where(met >= place, part, np.inf).min(axis=0)
-            unsized = (held == 0) & (fresh * slack**2 > WIDE)
-            for won_, share, side, part in (
-                (places.above, asked.beside + asked.slack, 1, under),
-                (places.below, asked.beside - asked.slack, -1, -over),
-            ):
-                information = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
-                rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - part), 0, 1) * slack)
-                won_[row, at] += won(side * (mean - share * count), information, rate)
-            information = 1 / (1 / fresh + asked.beside**2 / counted) if asked.beside else fresh
-            information = np.where((rows > 0) | (asked.beside == 0), information, 0.0)
             for won_, side in ((places.past, 1), (places.before, -1)):
                 rate = np.where(held > 0, np.maximum(-side * off, 0.0), GUESSED / np.sqrt(fresh))
-                gained = won(side * (mean - asked.beside * count), information, rate)
-                part = np.logaddexp(np.log(1 - GUESSED_STAKE), np.log(GUESSED_STAKE) + gained)
-                won_[row, at] += np.where(held > 0, gained, part)
-        places.information[row, at] += fresh
-        places.totals[row, at] += fresh * mean
+                gained = won(side * mean, information, rate)
+                won_[row, at] += np.where(held > 0, gained, partly(GUESSED_STAKE, gained))
 
     def _off(self, at: Int64, slack: Float64) -> Float64:
         """Return how many slacks off each place seems to be, as far as it is known; NaN where there is no place."""
         places = self.places
         held = places.information[:, at]
-        off = np.where(held > 0, places.totals[:, at] / held - self.goal[at], 0.0) / slack
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.where(held > 0, places.totals[:, at] / held - self.goal[at], 0.0) / slack
         return np.where(places.thresholds[:, at] >= 0, off * held / (held + PRIOR / slack**2), np.nan)
 
     def _claim(self, at: Int64) -> None:
@@ -287,8 +305,10 @@ class RankRun:
             part = off / slack * ladder.information / (ladder.information + PRIOR / slack**2)
         up = np.where(self.most[at] >= ladder.thresholds, 0.0, self._needed(part, ladder.high))
         down = np.where(self.least[at] <= ladder.thresholds, 0.0, self._needed(-part, ladder.low))
+        rows, asked = self.rows[at], self.plan.asked
+        below = -(asked.lane_steps / WHOLE + asked.beside) * rows
         return Scouts(
-            ladder, slack, self.rows[at], off, up / slack**2, down / slack**2, self.most[at], self.plan.asked.leaves
+            ladder, slack, rows, off, (below, below + rows), up / slack**2, down / slack**2, self.most[at], asked.leaves
         )
 
     def _needed(self, part: Float64, held: Float64) -> Float64:

@@ -39,6 +39,9 @@ START: Final = 4.0
 COUNT_CAP: Final = 8
 """Each of the two measurements of the count may pay a group's cap divided by this."""
 
+FARTHEST: Final = 0.75
+"""A value target is given up where a threshold could not be settled if it were this many of its noises farther off."""
+
 HOPELESS: Final = 4
 """A group is given up when one threshold could cost more than this many caps."""
 
@@ -230,13 +233,22 @@ class Run:
         self.high[at[left]], self.low[at[right]] = middle[left], middle[right] + 1
         moved = left | right
         self.active[at] = ~good & (moved | ~last) & (self.spent[at] < self.plan.cap_grains)
-        self.active[at] &= ~self.narrow(at)
+        self.active[at] &= ~self.narrow(at) & (good | moved | ~self._hopeless(at, mean))
         gone = good | moved
         self.good[at], self.least[at[gone]], self.most[at[gone]] = good, least[gone], most[gone]
         on = at[moved]
         self.first[on] = np.maximum((self.here[on] * RESTART).astype(np.int64), 1)
         self.depth[on] += 1
         self._meet(on[self.active[on]])
+
+    def _hopeless(self, at: Int64, mean: Float64) -> Flags:
+        """Return which thresholds the rest of the cap most likely does not settle; none where a rank may do instead."""
+        plan, here = self.plan, self.here[at]
+        if plan.spend or plan.asked.rank:
+            return np.zeros(len(at), np.bool_)
+        farthest = np.abs(mean) + FARTHEST / np.sqrt(here * plan.per_grain)
+        room = plan.cap_grains - self.spent[at] + here
+        return np.asarray(farthest * np.sqrt(room * plan.per_grain) < plan.z_last)
 
     def _within_rank(self, at: Int64, mean: Float64, half: Float64) -> tuple[Flags, Int64, Int64]:
         """Return where a leaf is surely within the rank target, and what `least` and `most` are with this look.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.accuracy.quantile_neighbours import Told, pooled
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -29,11 +31,14 @@ FARTHER: Final = 0.2
 
 SURE: Final = 1.1
 
-LEAVE: Final = 0.45
-"""A place is left where it seems to be off by more than this part of the slack,"""
+LEAVE: Final = 0.4
+"""A place is left where it and its neighbours tell that it is off by more than this part of the slack,"""
 
-LEAVE_ODDS: Final = 1.0
-"""and by so much more, divided by the information times the slack."""
+LEAVE_ODDS: Final = 0.8
+"""and by so many standard deviations more of what they tell."""
+
+EXACT: Final = 1e-4
+"""The variance, in slacks, of D at the ends of the range."""
 
 CLIFF: Final = 4.0
 """Where the next place on the other side is more slacks off than this, there may be a step:"""
@@ -78,6 +83,19 @@ MOST_STEP: Final = 0.15
 """and at most this part."""
 
 
+class ScoutPace(NamedTuple):
+    """How looks grow: the constants of these names, or others where noise is not paid for by its information."""
+
+    likely: float = LIKELY
+    growth: float = GROWTH
+    opening: float = OPENING
+    start: float = START
+
+
+PACE: Final = ScoutPace()
+"""That of Gaussian noise."""
+
+
 class Next(NamedTuple):
     """Where to look next, how much information to add, and whether to bet on it."""
 
@@ -94,27 +112,31 @@ class Scouts:
         ladder: the places, and what was won there.
         slack, rows: of each group, as far as known.
         off: float64[places, groups], how far D seems to be off what is looked for; NaN where there is no place.
+        ends: how far D is off before the first leaf and after the last one.
         up, down: information that is likely to be needed to show a place not too high, not too low.
         shown: the last threshold that is shown not to be too high.
         leaves: how many there are.
+        pace: how looks grow.
     """
 
     ladder: Ladder
     slack: Float64
     rows: Float64
     off: Float64
+    ends: tuple[Float64, Float64]
     up: Float64
     down: Float64
     shown: Int64
     leaves: int
+    pace: ScoutPace = PACE
 
     def next(self) -> Next:
         """Return where to look next: where two places contradict each other, at an open one, or at a new one."""
         ladder, columns = self.ladder, np.arange(len(self.slack))
         if not len(ladder.thresholds):
-            first = np.minimum((START / self.rows) ** 2, OPENING / self.slack**2)
+            first = np.minimum((self.pace.start / self.rows) ** 2, self.pace.opening / self.slack**2)
             middle = np.full(len(columns), self.leaves // 2 - 1)
-            return Next(middle, first, np.asarray(first * self.slack**2 >= OPENING / 2))
+            return Next(middle, first, np.asarray(first * self.slack**2 >= self.pace.opening / 2))
         left = self._left()
         right_of, left_of = left & (self.off > 0), left & (self.off < 0)
         high = np.where(right_of.any(axis=0), right_of.argmax(axis=0), -1)
@@ -138,10 +160,24 @@ class Scouts:
         """Return which places are left: on one side most likely, or not worth proving."""
         slack, information, away = self.slack, self.ladder.information, np.abs(self.off)
         with np.errstate(divide="ignore", invalid="ignore"):
-            likely = away * np.sqrt(information) >= LIKELY + FARTHER * np.log2(1 + away / slack)
-            dear = (information * slack**2 >= 1) & (away >= LEAVE * slack + LEAVE_ODDS / (slack * information))
+            likely = away * np.sqrt(information) >= self.pace.likely + FARTHER * np.log2(1 + away / slack)
+            told = self._told()
+            dear = (information * slack**2 >= 1) & (np.abs(told.off) >= LEAVE + LEAVE_ODDS * np.sqrt(told.variance))
         left = self.ladder.seen & ((likely & (away >= SURE * slack)) | dear)
         return left | self._steps(left)
+
+    def _told(self) -> Told:
+        """Return what each place, all others and the ends of the range tell of it, in slacks."""
+        ladder, seen, slack = self.ladder, self.ladder.seen, self.slack
+        first, last = (end[None] / slack for end in self.ends)
+        with np.errstate(divide="ignore"):
+            variance = np.where(seen, 1 / (ladder.information * slack**2), np.inf)
+        off = np.vstack([first, np.where(seen, self.off / slack, 0.0), last])
+        exact = np.full_like(first, EXACT)
+        thresholds = np.vstack([np.full_like(first, -1.0), ladder.thresholds, np.full_like(first, self.leaves - 1.0)])
+        thresholds = np.where(np.vstack([exact > 0, seen, exact > 0]), thresholds, self.leaves - 1.0)
+        told = pooled(thresholds, Told(off, np.vstack([exact, variance, exact])))
+        return Told(told.off[1:-1], told.variance[1:-1])
 
     def _steps(self, left: Flags) -> Flags:
         """Return which places seem to lie on a step whose end was left, with a cliff on the other side."""
@@ -164,7 +200,7 @@ class Scouts:
         up, down = self.up[row, columns], self.down[row, columns]
         wanted = np.where(one, np.where(own, down, up), np.maximum(up, down))
         bets = (np.abs(off) <= NEARBY * self.slack) | one
-        more = np.where(bets, np.clip(wanted, LEAST_STEP * held, MOST_STEP * held), GROWTH * held)
+        more = np.where(bets, np.clip(wanted, LEAST_STEP * held, MOST_STEP * held), self.pace.growth * held)
         return Next(self.ladder.thresholds[row, columns], more, bets)
 
     def _new(self, start: Int64, right: Int64, low: Int64, high: Int64) -> Next:
@@ -178,10 +214,10 @@ class Scouts:
         place = np.minimum(place, np.maximum(right - 1, start + 1))
         mine = np.where(high >= 0, self.ladder.information[high, columns], 0.0)
         theirs = np.where(low >= 0, self.ladder.information[low, columns], 0.0)
-        opening, close = OPENING / slack**2, span < LEAP * slack
+        opening, close = self.pace.opening / slack**2, span < LEAP * slack
         both = (high >= 0) & (low >= 0)
         usual = np.maximum(mine, theirs) * np.where(both, RESTART, 1.0)
-        usual = np.where((high < 0) & (low < 0), (START / self.rows) ** 2, usual)
+        usual = np.where((high < 0) & (low < 0), (self.pace.start / self.rows) ** 2, usual)
         return Next(place, np.where(close, opening, np.minimum(usual, opening)), close)
 
     def _crossing(self, start: Int64, right: Int64, over: Float64, under: Float64) -> Float64:

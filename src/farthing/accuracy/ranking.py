@@ -22,6 +22,9 @@ FEWEST_GRAINS: Final = int((FIRST_GRAINS - 1) / (1 - PILOT)) + 1
 _MOST: Final = 1 << 60
 """No look is finer."""
 
+OWN: Final = 4
+"""Of what two groups that are left alone pay, one part in so many goes to their own numbers, the rest to their lead."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingState:
@@ -31,9 +34,12 @@ class RankingState:
         pilot: float64[groups], the means of the pilot, in answer units.
         pilot_grains: its information.
         foreseen: (k, apart) as they were when the pilot was read.
-        means: float64[groups], the means of the looks, without the pilot.
-        information: int64[groups], the grains of the looks, without the pilot.
+        means: float64[groups], the means of the looks at their own numbers, without the pilot.
+        information: int64[groups], the grains of these looks, without the pilot.
         blocks: runs of places, best first, each the groups that hold them.
+        rivals: int64[groups], for two groups whose lead was measured as one number the other one; -1 for the others.
+        leads: float64[groups], the mean of these measurements of a group's lead over its rival; 0 for the others.
+        lead_information: int64[groups], the grains that members of either of the two paid for them.
         step_log2: the steps of the means, 2^step_log2 in answer units, where a chain is carried on from them.
     """
 
@@ -43,12 +49,52 @@ class RankingState:
     means: Floats
     information: Ints
     blocks: tuple[Ints, ...]
+    rivals: Ints
+    leads: Floats
+    lead_information: Ints
     step_log2: int = 0
+
+    @classmethod
+    def begun(cls, pilot: Floats, pilot_grains: int, foreseen: tuple[int, float]) -> RankingState:
+        """Return the state after a pilot: all groups in one block.
+
+        >>> RankingState.begun(np.array([9.0, 4.0]), 64, (1, 0.0)).paid.tolist()
+        [64, 64]
+        """
+        groups = len(pilot)
+        nothing, none = np.zeros(groups), np.zeros(groups, np.int64)
+        return cls(pilot, pilot_grains, foreseen, nothing, none, (np.arange(groups),), none - 1, nothing, none)
+
+    @property
+    def held(self) -> Ints:
+        """The grains that a member of each group has paid for looks, int64[groups]."""
+        return np.asarray(self.information + self.lead_information)
 
     @property
     def paid(self) -> Ints:
         """The grains that a member of each group has paid, int64[groups]."""
-        return np.asarray(self.information + self.pilot_grains)
+        return np.asarray(self.held + self.pilot_grains)
+
+    @property
+    def clocks(self) -> Ints:
+        """What the leads within a block are known with, int64[groups]: their variance is two over it, in grains."""
+        return np.asarray(self.information + 2 * self.lead_information)
+
+    @property
+    def ordered(self) -> Floats:
+        """The best numbers, float64[groups]: of two whose lead was measured, all that is known of the lead is in them.
+
+        >>> pair = np.array([1, 0]), np.array([6.0, -6.0]), np.array([1, 1])
+        >>> means = np.array([50.0, 50.0])
+        >>> RankingState(means, 1, (1, 0.0), means, np.array([2, 2]), (np.arange(2),), *pair).ordered.tolist()
+        [51.5, 48.5]
+        """
+        both = np.flatnonzero(self.lead_information)
+        own, other = self.means[both], self.means[self.rivals[both]]
+        part = 2 * self.lead_information[both] / self.clocks[both]
+        shown = self.means.copy()
+        shown[both] = (own + other + (own - other) * (1 - part) + self.leads[both] * part) / 2
+        return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +111,8 @@ class RankingContest:
 
     Guarantee: as `RankingPlaces`, over the whole life of a ranking at one beta, with ties or without.
     Proof: docs/proofs/accuracy.ranking_places.md.
-    Assumes: `measure` adds independent Gaussian noise of variance 1/(grains per_grain) to every group; or carries on a
-        chain of Laplace noise, of which the pilot's is independent.
+    Assumes: `measure` adds independent Gaussian noise of variance 1/(grains per_grain) to every group, and `lead` to
+        every lead; or `measure` carries on a chain of Laplace noise, of which the pilot's is independent.
     Rounds: nothing.
 
     >>> rng, truth = np.random.default_rng(1), np.array([40.0, 900.0, 600.0])
@@ -91,7 +137,11 @@ class RankingContest:
 
     def unsettled(self, now: RankingState) -> list[int]:
         """Return which blocks are not settled."""
-        return self.places(now).open(now.blocks, now.means, now.information)
+        return self._open(self.places(now), now)
+
+    def shown(self, now: RankingState) -> Floats:
+        """Return the numbers, float64[groups], by which groups of a block are shown in order, and told as tied."""
+        return now.means if self.relative else now.ordered
 
     def goes_on(self, now: RankingState) -> bool:
         """Return whether something is not settled that the cap allows to look at again."""
@@ -114,6 +164,7 @@ class RankingContest:
         groups: int,
         measure: Callable[[Ints, Ints], Floats],
         pilot: Callable[[Ints, Ints], Floats] | None = None,
+        lead: Callable[[Ints, Ints, Ints], Floats] | None = None,
     ) -> RankingState:
         """Look at groups that are not settled until all are, or the cap is reached.
 
@@ -123,19 +174,30 @@ class RankingContest:
             measure: returns fresh noisy values float64[n], in answer units, of n groups, from grains int64[n] and group
                 indices int64[n]; or, for Laplace noise, what a chain shows once so many grains more were paid.
             pilot: the same for the pilot; None for the same noise.
+            lead: returns fresh noisy leads float64[n] of n groups over n others, as noisy as one group's value is, from
+                grains that members of both pay, and the indices of both; None where leads are not measured as one.
         """
         state = self._pilot(groups, pilot or measure) if now is None else now
         places = self.places(state)
-        while unsettled := places.open(state.blocks, state.means, state.information):
+        while unsettled := self._open(places, state):
             level = self._next_look(state, unsettled)
             if not level:
                 break
-            state = self._look(state, unsettled, level, places, measure)
+            low = [number for number in unsettled if state.held[state.blocks[number][0]] < level]
+            state = self._look(state, low, level, measure, None if self.relative else lead)
+            state = replace(state, blocks=tuple(_cut(places, state, low)))
         return state
+
+    def _open(self, places: RankingPlaces, now: RankingState) -> list[int]:
+        """Return which blocks are not settled. Relative ties are about two numbers, so they are judged by these."""
+        if not self.relative:
+            return places.open(now.blocks, now.ordered, now.clocks)
+        blocks = [block[np.argsort(-now.means[block], kind="stable")] for block in now.blocks]
+        return places.open(blocks, now.means, now.information)
 
     def _next_look(self, now: RankingState, unsettled: list[int]) -> int:
         """Return the grains of the next look at the blocks that hold the least; 0 where the cap allows none."""
-        level = min(int(now.information[now.blocks[number][0]]) for number in unsettled)
+        level = min(int(now.held[now.blocks[number][0]]) for number in unsettled)
         later = looks(max(level + 1, now.pilot_grains), self.cap_grains - now.pilot_grains, self.law)
         return int(later[0]) if len(later) else 0
 
@@ -144,9 +206,8 @@ class RankingContest:
         most, everyone = max(1, int(self.cap_grains * PILOT)), np.arange(groups)
         grains = min(FIRST_GRAINS, most)
         shown = measure(np.full(groups, grains, np.int64), everyone)
-        start = (np.zeros(groups), np.zeros(groups, np.int64), (everyone,))
         while True:
-            now = RankingState(shown, grains, (self.k, self.apart), *start)
+            now = RankingState.begun(shown, grains, (self.k, self.apart))
             if 2 * grains > most or not self.places(now).vague():
                 return now
             again = measure(np.full(groups, grains, np.int64), everyone)
@@ -156,20 +217,41 @@ class RankingContest:
     def _look(
         self,
         now: RankingState,
-        unsettled: list[int],
+        low: list[int],
         level: int,
-        places: RankingPlaces,
         measure: Callable[[Ints, Ints], Floats],
+        lead: Callable[[Ints, Ints, Ints], Floats] | None,
     ) -> RankingState:
-        """Raise the unsettled blocks that hold less to a level, and cut them."""
-        low = [number for number in unsettled if now.information[now.blocks[number][0]] < level]
+        """Raise some blocks to a level; of those of two groups, mostly what is known of their lead."""
+        pairs = np.array([now.blocks[n] for n in low if lead and len(now.blocks[n]) == 2], np.int64).reshape(-1, 2)
         groups = np.concatenate([now.blocks[number] for number in low])
-        bought = level - now.information[groups]
+        bought = level - now.held[groups]
+        bought = np.where(np.isin(groups, pairs), bought // OWN, bought)
         means, information = now.means.copy(), now.information.copy()
         shown = measure(bought, groups)
-        means[groups] = shown if self.law is LAPLACE else means[groups] + (shown - means[groups]) * (bought / level)
-        information[groups] = level
-        blocks = list[Any]()
-        for number, block in enumerate(now.blocks):
-            blocks += places.cut(block, means, level) if number in low else [block]
-        return replace(now, means=means, information=information, blocks=tuple(blocks))
+        information[groups] += bought
+        part = bought / information[groups]
+        means[groups] = shown if self.law is LAPLACE else means[groups] + (shown - means[groups]) * part
+        now = replace(now, means=means, information=information)
+        return now if lead is None or not len(pairs) else _leading(now, pairs, level, lead)
+
+
+def _leading(now: RankingState, pairs: Ints, level: int, lead: Callable[[Ints, Ints, Ints], Floats]) -> RankingState:
+    """Raise pairs of groups, int64[n, 2], to a level by measuring the leads of the first ones over the second ones."""
+    first, second = pairs.T
+    rivals, leads, information = now.rivals.copy(), now.leads.copy(), now.lead_information.copy()
+    bought = level - now.held[first]
+    total = information[first] + bought
+    mean = leads[first] + (lead(bought, first, second) - leads[first]) * (bought / total)
+    rivals[first], rivals[second] = second, first
+    leads[first], leads[second] = mean, -mean
+    information[pairs] = total[:, None]
+    return replace(now, rivals=rivals, leads=leads, lead_information=information)
+
+
+def _cut(places: RankingPlaces, now: RankingState, low: list[int]) -> list[Ints]:
+    """Return the blocks, of which some were looked at, cut wherever their order is settled."""
+    shown, clocks, blocks = now.ordered, now.clocks, list[Any]()
+    for number, block in enumerate(now.blocks):
+        blocks += places.cut(block, shown, int(clocks[block[0]])) if number in low else [block]
+    return blocks

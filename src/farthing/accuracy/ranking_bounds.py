@@ -12,8 +12,8 @@ from farthing.accuracy.noise_laws import COARSEST
 if TYPE_CHECKING:
     from farthing.accuracy.jumps import Floats
 
-_AROUND: Final = np.arange(-40, 41) / 4  # log2 of a lead over the one that seems likely
-_WEIGHTS: Final = np.where(_AROUND < 0, 2.0**_AROUND, 2.0 ** (-3 * _AROUND)) + 1e-5
+_AROUND: Final = np.concatenate([np.arange(-30, -10), np.arange(-40, 41) / 4])  # log2 of a lead over the likely one
+_WEIGHTS: Final = np.maximum(np.where(_AROUND < 0, 2.0**_AROUND, 2.0 ** (-3 * _AROUND)), 2.0**-8)
 _PARTS: Final = np.log(_WEIGHTS / _WEIGHTS.sum())
 _ROUNDS: Final = 40
 

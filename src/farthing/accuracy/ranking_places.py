@@ -41,7 +41,7 @@ PILOT: Final = 0.02
 
 _CLEAR: Final = 0.7  # standard deviations of the pilot: it ends where no lead is smaller, if one place is close
 _SHARED: Final = 2.0  # the same: places with smaller leads are close, and have the same part of the chances
-_LIKELY: Final = 0.7  # the same: leads are not taken to be smaller
+_LIKELY: Final = 1.0  # the same: leads are not taken to be smaller
 _FAR: Final = 4.0  # times the distance that was foreseen: leads are not taken to be larger, where ties are told
 _EVEN: Final = 0.02  # of the chance of an error goes to all groups alike
 
@@ -65,8 +65,8 @@ class RankingPlaces:
         below it; and of groups told as tied none is smaller than a later one by as much as they may be apart. With
         probability at least 1 - beta, all intervals hold their truths at once.
     Proof: docs/proofs/accuracy.ranking_places.md.
-    Assumes: means of the looks are N(truth, 1/(grains per_grain)), of independent groups, independent of the pilot; or
-        have Laplace noise of scale 1/(grains per_grain).
+    Assumes: means of the looks are N(truth, 1/(grains per_grain)), of independent groups, independent of the pilot, and
+        leads have at most the noise that follows; or means have Laplace noise of scale 1/(grains per_grain).
     Rounds: nothing.
 
     >>> known = RankingPlaces(2, 0.05, 2.0**-56, np.array([900.0, 600.0, 40.0, 30.0]), 1 << 40, (2, 0.0))
@@ -140,8 +140,8 @@ class RankingPlaces:
 
         Args:
             block: int64[n], groups that hold the same information.
-            values: float64[groups], their means.
-            grains: that information.
+            values: float64[groups], by which they are put in order.
+            grains: that information: the leads of two of them have the noise of two groups that hold so much each.
         """
         order = block[np.argsort(-values[block], kind="stable")]
         reach = self._reach(order, grains, self.beta / 2 if self.ties else self.beta)

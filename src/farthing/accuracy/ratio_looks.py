@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS
-from farthing.accuracy.joint_prices import in_parts
+from farthing.accuracy.joint_prices import in_parts, turns
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
 
@@ -76,9 +76,6 @@ SHARPER: Final = 4.0
 """A target so many times as sharp begins again, in a shape of its own."""
 
 _JUMPS: Final = (46, 23, 12, 5)  # looks of the grid
-IN_TURN: Final = 1 << 15
-"""Groups that are followed to their end before others: so many that their arrays fit in cache together."""
-
 _FAR: Final = 4.0  # standard deviations that a jump stays short of a stop
 _CLEAR: Final = 3.0  # standard deviations from 0 of the rows, at the end of a pilot
 _STEP: Final = 2.0  # growth of a pilot, over what it holds
@@ -259,11 +256,7 @@ class RatioLooks:
         Returns:
             (lower, upper) float64[1, n], and the means and ticks that the next ask goes on from.
         """
-        starts = range(0, max(len(groups), 1), IN_TURN)
-        pieces = [
-            self._followed(purse, groups[at], shape[:, at], shown[:, at], held[at])
-            for at in (slice(start, start + IN_TURN) for start in starts)
-        ]
+        pieces = [self._followed(purse, groups[at], shape[:, at], shown[:, at], held[at]) for at in turns(len(groups))]
         lower, upper, after, ticks = zip(*pieces, strict=True)
         return (
             np.concatenate(lower, axis=1), np.concatenate(upper, axis=1), np.concatenate(after, axis=1),

@@ -1,4 +1,4 @@
-"""The share of each group in the sum of several: a pilot, then one claim that is as fine as the pilot says.
+"""The share of each group in the sum of several, and running sums: a pilot, then one claim as fine as it says.
 
 All groups of one total are measured alike. So is the total, by itself, as far as that is cheaper than the sum of many
 noisy groups; the two are put together. The interval of a share is Fieller's, from the joint law of group and total.
@@ -7,17 +7,19 @@ noisy groups; the two are put together. The interval of a share is Fieller's, fr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.accuracy.group_guess import DOUBT, TINY, GroupGuess
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from farthing.accuracy.joint_prices import Flags, Floats, Ints
+    from farthing.accuracy.running_sums import RunningSums
 
 FIRST_SHARE: Final = 0.9
 """The part of beta that a first claim takes; the k-th one after a larger pilot takes (1 - FIRST_SHARE) 2^-k."""
@@ -25,19 +27,18 @@ FIRST_SHARE: Final = 0.9
 GIVEN_UP: Final = 16
 """A total of which no share can be within its target pays this part of what it may pay, for an interval."""
 
+MIDDLE: Final = 0.5
+"""Of the least share, 0, and the greatest, 1."""
+
 MOST_REPAIRS: Final = 4
 """A claim that falls short is made part of the pilot, and made again, so often at most."""
 
 _LEAST_PILOT: Final = 0.03  # of the price
 _MOST_PILOT: Final = 4  # a pilot takes at most this part of what may be paid
-_CLEAR: Final = 3.0  # standard deviations of a total from 0, at the end of a pilot
-_DOUBT: Final = 2.0  # standard deviations by which groups and totals may be smaller than a pilot says
 _WIDER: Final = 1.03  # of the price: an exact interval is a little wider than its first order
 _FIRST_SHIFT: Final = 40  # the first look of a pilot is the cap, shifted by this
 _LEAST: Final = 16  # grains of a look
 _NEARLY: Final = 1 + 1e-9
-_MIDDLE: Final = 0.5  # of the least share, 0, and the greatest, 1
-_TINY: Final = 1e-100
 _UNKNOWN: Final = 1e60  # the variance of what was not measured
 _WEIGHTS: Final = np.array((0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0))
 """What a total may cost, over what a group costs."""
@@ -101,6 +102,8 @@ class SharesOfTotal:
         together: in how many groups of one total one unit can be at most.
         cap_grains: the most grains that a member of a group may pay.
         spend: whether the cap is to be spent on totals, too, whose shares surely cost more.
+        running: which groups are added up for each number; None where each is a group by itself.
+        divided: whether numbers are parts of their totals; if not, they are counts or sums, as they are.
 
     Guarantee: each interval misses its share with probability beta at most, whatever the truths (none of them below
         zero, nor their sum zero), for targets that do not depend on earlier answers of the question.
@@ -124,6 +127,8 @@ class SharesOfTotal:
     together: int
     cap_grains: int
     spend: bool = False
+    running: RunningSums | None = None
+    divided: bool = True
     sizes: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +146,17 @@ class SharesOfTotal:
         >>> SharesOfTotal(np.zeros(3, np.int64), (0.0, 0.5), 0.05, 2.0**-56, 1, 1 << 56).public
         True
         """
-        return self.target[1] >= _MIDDLE
+        return self.divided and self.target[1] >= MIDDLE
+
+    @property
+    def steady(self) -> bool:
+        """Whether what is measured is known beforehand: sums to a distance. No pilot is needed."""
+        return not self.divided and self.target[0] <= 0 < self.target[1]
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether public facts show that some sum can't be within its target under the cap."""
+        return self.steady and self.typical(0) >= self.cap_grains and not self.spend
 
     def free(self, state: TotalState) -> bool:
         """Return whether the state answers: all that the pilots say was measured, and what falls short is given up."""
@@ -150,6 +165,9 @@ class SharesOfTotal:
     def worst(self, state: TotalState) -> int:
         """Return the most grains that a member of a group can have paid after a run."""
         held = int(state.paid.max(initial=0))
+        if self.steady:
+            wanted = sum(np.maximum(one, has) for one, has in zip(self.planned(state), _claimed(state), strict=True))
+            return int(np.max(wanted + state.grains[0] + state.shared[0]))
         return held if self.free(state) else max(held, self.cap_grains)
 
     def typical(self, size: float) -> int:
@@ -158,10 +176,11 @@ class SharesOfTotal:
             return self.cap_grains
         if self.public:
             return 0
-        count = self.sizes.max(keepdims=True)
-        part = np.full(1, max(size, 1.0))
-        costs = self._costs(_Guess(part, part * count, 1 / count, np.zeros(1), np.zeros(1)), count, self._z(0))
-        return int(min(1.2 * float(costs.min()), self.cap_grains))
+        part = max(size, 1.0) * self._many
+        share = self._many / self.sizes
+        nothing = np.zeros(len(part))
+        costs = self._costs(GroupGuess(part, part / share, share, nothing, nothing), self._z(0)).min(axis=0)
+        return int(min((1.01 if self.steady else 1.2) * float(costs.max()), self.cap_grains))
 
     def run(
         self,
@@ -188,12 +207,15 @@ class SharesOfTotal:
         return state
 
     def intervals(self, state: TotalState) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of all shares, float64[groups], by what was claimed; 0 and 1 without a claim.
+        """Return lower and upper ends of all numbers, float64[groups], by what was claimed; of shares 0 and 1 without.
 
         A group that is the whole of its total has the share 1.
         """
         z2 = self._z(state.repairs) ** 2
         part, total, variance, covariance, spread = self._estimates(state, 1)
+        if not self.divided:
+            half = np.where(state.grains[1] > 0, np.sqrt(z2 * variance), math.inf)
+            return part - half, part + half
         leading = total**2 - z2 * spread
         known = (leading > 0) & (state.grains[1] > 0)
         leading = np.where(known, leading, 1.0)
@@ -212,9 +234,11 @@ class SharesOfTotal:
         told = state.grains[1] > 0
         met = (told | self._whole | self.public) & (self.named_loss | (upper - lower <= (above + below) * _NEARLY))
         fit = met & (not self.named_loss)
-        least = np.where(fit, np.maximum(upper - above, lower), lower)
-        most = np.where(fit, np.minimum(lower + below, upper), upper)
-        share = np.where(told | (not self.public), self._guess(state, 1).share, _MIDDLE)
+        with np.errstate(invalid="ignore"):  # of what was not measured
+            least = np.where(fit, np.maximum(upper - above, lower), lower)
+            most = np.where(fit, np.minimum(lower + below, upper), upper)
+        guess = self._guess(state, 1)
+        share = np.where(told | (not self.public), guess.share, MIDDLE) if self.divided else guess.part
         return np.clip(share, np.minimum(least, most), most), lower, upper, met
 
     def planned(self, state: TotalState) -> tuple[Ints, Ints]:
@@ -223,37 +247,69 @@ class SharesOfTotal:
         Nothing that was claimed has a part in it: so what is claimed is plain Gaussian noise at any time.
         """
         pilot = state.grains[0] + state.shared[0]
-        room = np.maximum(self.cap_grains - pilot, 0) * (pilot > 0)
+        room = np.maximum(self.cap_grains - pilot, 0) * ((pilot > 0) | self.steady)
         if self.named_loss:
             weight = self.sizes / (self.sizes + self.together) / 2
+            room = np.maximum(room - 8, 0)  # what doubles may round up by
             return np.floor(room * (1 - weight)).astype(np.int64), np.floor(room * weight).astype(np.int64)
         guess = self._guess(state, 0)
-        costs = self._costs(guess.surely, self.sizes, self._z(state.repairs))
+        costs = self._costs(guess.surely, self._z(state.repairs))
         able = costs.min(axis=0) <= (math.inf if self.spend else room)
         chosen = np.array([_largest(np.where(able, cost, 0.0), self.places) for cost in costs])
         best = chosen.argmin(axis=0)
         cost, weight = chosen.min(axis=0), _WEIGHTS[best]
-        hopeless = (cost <= 0) | ~guess.clear
-        cost, weight = np.where(hopeless, room / GIVEN_UP, cost), np.where(hopeless, 1.0, weight)
+        hopeless = (cost <= 0) | ~self._clear(guess)
+        rest = np.where(self._lost(state), 0.0, room / GIVEN_UP)
+        cost, weight = np.where(hopeless, rest, cost), np.where(hopeless, 1.0, weight)
         cost = np.minimum(cost, room - 2.0) * (room > 2 * _LEAST)
         return np.ceil(cost / (1 + weight)).astype(np.int64), np.ceil(cost * weight / (1 + weight)).astype(np.int64)
 
-    def _costs(self, guess: _Guess, count: Floats, z: Floats) -> Floats:
-        """Return the grains, float64[weights, groups], that a share takes if its total is measured with that weight."""
-        share, (relative, absolute) = guess.share, self.target
-        width = np.maximum(np.maximum(relative * guess.part, absolute * guess.total), _TINY)
-        scale = _WIDER * (z / width) ** 2 / self.per_grain
-        alone, shared = scale * (1 - 1 / count), scale * (1 / count - 2 * share + share**2 * count)
+    def _costs(self, guess: GroupGuess, z: Floats) -> Floats:
+        """Return the grains, float64[weights, groups], that a number takes if its total has that weight."""
+        (relative, absolute), count, many = self.target, self.sizes, self._many
+        share = guess.share if self.divided else np.zeros(1)
+        width = np.maximum(np.maximum(relative * guess.part, absolute * self._unit(guess)), TINY)
+        scale = (_WIDER if self.divided else 1.0) * (z / width) ** 2 / self.per_grain
+        alone = scale * (many - many**2 / count)
+        shared = scale * (many**2 / count - 2 * share * many + share**2 * count)
         return np.array([(1 + w) * (alone + shared / (1 + count * w / self.together)) for w in _WEIGHTS])
 
     def _begins(self, state: TotalState) -> Flags:
         """Return where nothing was measured, and there is room for a pilot."""
-        return np.asarray((state.grains[0] == 0) & (self.cap_grains >= 16 * _LEAST) & ~self._whole)
+        room = self.cap_grains >= 16 * _LEAST and not self.steady
+        return np.asarray((state.grains[0] == 0) & room & ~self._whole & ~self._lost(state))
+
+    def _lost(self, state: TotalState) -> Flags:
+        """Return the totals that are not clear and surely too small, as a pilot of them alone says: the rest is saved.
+
+        A share costs at least what one costs that all groups have in common, of a total as large as this may be.
+        """
+        if self.named_loss or self.spend or not self.divided:
+            return np.zeros(len(self.places), np.bool_)
+        guess = self._guess(state, 0)
+        largest = np.maximum(guess.total, 0.0) + 2 * DOUBT * guess.doubt
+        width = np.maximum(max(self.target) * largest, TINY)
+        least = (self._z(state.repairs) / width) ** 2 / self.per_grain * (1 - 1 / self.sizes)
+        room = self.cap_grains - (state.grains[0] + state.shared[0])
+        return np.asarray((state.shared[0] > 0) & ~guess.clear & (least > room))
 
     @property
     def _whole(self) -> Flags:
         """Which groups are the whole of their totals: nothing is measured of them."""
-        return np.asarray(self.sizes == 1)
+        return np.asarray((self.sizes == 1) & self.divided)
+
+    @property
+    def _many(self) -> Floats:
+        """How many groups are added up for each number, float64[groups]."""
+        return np.ones(len(self.places)) if self.running is None else self.running.many
+
+    def _unit(self, guess: GroupGuess) -> Floats:
+        """Return what one unit of an absolute target is, in the unit of the groups."""
+        return guess.total if self.divided else np.ones(1)
+
+    def _clear(self, guess: GroupGuess) -> Flags:
+        """Return where what targets are parts of is clearly not zero."""
+        return np.asarray(guess.clear | (not self.divided and self.target[1] > 0))
 
     def _behind(self, state: TotalState) -> Flags:
         """Return where the pilot says that more is to be measured."""
@@ -266,8 +322,8 @@ class SharesOfTotal:
             return np.zeros(len(self.places), np.bool_)
         *_, met = self.judged(state)
         guess = self._guess(known := state.known, 0)
-        cost = self._costs(guess.surely, self.sizes, self._z(known.repairs)).min(axis=0)
-        hope = ~met & (cost <= self.cap_grains - state.paid) & guess.clear
+        cost = self._costs(guess.surely, self._z(known.repairs)).min(axis=0)
+        hope = ~met & (cost <= self.cap_grains - state.paid) & self._clear(guess)
         done = (state.grains[1] > 0) & ~self._behind(state) & (state.repairs < MOST_REPAIRS)
         return np.asarray(done & (_largest(hope.astype(np.float64), self.places) > 0))
 
@@ -283,14 +339,15 @@ class SharesOfTotal:
         more = np.where(going, _LEAST if self.named_loss else max(_LEAST, self.cap_grains >> _FIRST_SHIFT), 0)
         while more.any():
             state = _measured(state, 0, np.zeros_like(more), more, measure)
-            vague = ~self._guess(state, 0).clear & (2 * state.shared[0] <= most) & (not self.named_loss)
+            vague = ~self._clear(self._guess(state, 0)) & (2 * state.shared[0] <= most) & (not self.named_loss)
+            going &= ~self._lost(state)
             more = np.where(going & vague, state.shared[0], 0)
         more = np.where(going, state.shared[0], 0)
         while more.any():
             state = _measured(state, 0, *self._alike(state, more), measure)
             going = more > 0
             held = state.grains[0]
-            goal = np.where(self._guess(state, 0).clear, np.clip(self._goal(state), 0, most), most)
+            goal = np.where(self._clear(self._guess(state, 0)), np.clip(self._goal(state), 0, most), most)
             more = np.where(going & (not self.named_loss), goal - held, 0)
             more = np.where(more > held / 4, np.minimum(np.ceil(more), held), 0).astype(np.int64)
         return state
@@ -303,17 +360,19 @@ class SharesOfTotal:
     def _goal(self, state: TotalState) -> Floats:
         """Return the grains at which a pilot of groups ends, and one of their totals as well, float64[groups]."""
         held, guess = state.grains[0], self._guess(state, 0)
-        cost = self._costs(guess, self.sizes, self._z(0)).min(axis=0)
+        cost = self._costs(guess, self._z(0)).min(axis=0)
         needed = np.minimum(_largest(cost, self.places), self.cap_grains)
-        vague = _largest(np.where(cost >= needed / 2, guess.vague(*self.target), 0.0), self.places)
+        vague = _largest(
+            np.where(cost >= needed / 2, guess.vague(*self.target, divided=self.divided), 0.0), self.places
+        )
         vague = vague * np.sqrt(2 * held / np.maximum(needed, 1.0))  # if all were spent on a pilot
-        return np.asarray(np.clip((_DOUBT * vague) ** (2 / 3), _LEAST_PILOT, 1.0) * needed / 2)
+        return np.asarray(np.clip((DOUBT * vague) ** (2 / 3), _LEAST_PILOT, 1.0) * needed / 2)
 
-    def _guess(self, state: TotalState, lane: int) -> _Guess:
+    def _guess(self, state: TotalState, lane: int) -> GroupGuess:
         """Return what one lane says of groups and totals."""
         part, total, variance, _, spread = self._estimates(state, lane)
         share = np.clip(part / np.where(total > 0, total, math.inf), 0, 1)
-        return _Guess(part, total, share, np.sqrt(variance), np.sqrt(spread))
+        return GroupGuess(part, total, share, np.sqrt(variance), np.sqrt(spread))
 
     def _estimates(self, state: TotalState, lane: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return groups and totals by all of one lane: values, variance of the group, covariance, of the total."""
@@ -323,10 +382,13 @@ class SharesOfTotal:
         both = spread + other
         off = np.where(state.shared[lane] > 0, state.total[lane] - sums, 0.0)
         rest = other / both
+        own = state.own[lane]
+        if self.running is not None:
+            own, variance = self.running.summed(own), self.running.many * variance  # alike within a total
         return (
-            state.own[lane] + variance / both * off,
+            own + variance / both * off,
             sums + spread / both * off,
-            variance - variance * (variance / both),
+            variance * ((np.maximum(spread - variance, 0.0) + other) / both),
             variance * rest,
             spread * rest,
         )
@@ -334,7 +396,7 @@ class SharesOfTotal:
     def _allowed(self, share: Floats) -> Floats:
         """Return how far answers may be from those shares."""
         relative, absolute = self.target
-        return np.maximum(relative * share, absolute)
+        return np.maximum(relative * np.abs(share) if relative else 0.0, absolute)
 
     def _z(self, repairs: Ints | int) -> Floats:
         """Return the critical value of a claim, after so many larger pilots."""
@@ -342,37 +404,9 @@ class SharesOfTotal:
         return np.array([two_sided(self.beta * part) for part in (FIRST_SHARE, *later)])[repairs]
 
 
-@dataclass(frozen=True, slots=True)
-class _Guess:
-    """About how large groups and totals are.
-
-    Attributes:
-        part, total, share: float64[groups].
-        off, doubt: the standard deviations of the first two.
-    """
-
-    part: Floats
-    total: Floats
-    share: Floats
-    off: Floats
-    doubt: Floats
-
-    @property
-    def clear(self) -> Flags:
-        """Whether a total is clearly not zero."""
-        return np.asarray(self.total >= _CLEAR * self.doubt)
-
-    @property
-    def surely(self) -> _Guess:
-        """The same with groups and totals as small as they may well be."""
-        part = np.maximum(self.part - _DOUBT * self.off, self.part / 2)
-        return replace(self, part=part, total=np.maximum(self.total - _DOUBT * self.doubt, self.total / 2))
-
-    def vague(self, relative: float, absolute: float) -> Floats:
-        """Return the standard deviation of what a target allows, over that."""
-        own = relative * self.part >= absolute * self.total
-        off, size = np.where(own, self.off, self.doubt), np.where(own, self.part, self.total)
-        return np.asarray(np.minimum(off / np.maximum(size, _TINY), 1.0))
+def _claimed(state: TotalState) -> tuple[Ints, Ints]:
+    """Return the grains of groups and of totals that a claim holds, int64[groups]."""
+    return state.grains[1], state.shared[1]
 
 
 def _measured(

@@ -2,7 +2,8 @@
 
 `group_lower_bound` for one group, `for_query` for a released answer, `unbiased_error` for a workload, `MeanPoint` for
 the mean of points in an ellipsoid; `gamma_f` and `gamma_2` are the norms behind the last two. `quantile_limit` is for a
-rank target, biased or not. Proofs and words: docs/proofs/limits.unbiased.md, docs/proofs/limits.quantiles.md,
+rank target, `ranking_limit` for the order of the largest, biased or not. Proofs and words:
+docs/proofs/limits.unbiased.md, docs/proofs/limits.quantiles.md, docs/proofs/limits.ranking.md,
 docs/explanation/what-nobody-can-do.md.
 
 >>> f"{group_lower_bound([100], relative=0.1)[0]:.5f}"
@@ -16,6 +17,7 @@ from farthing.limits.factorization import Bracket, bracket_2, bracket_f, estimat
 from farthing.limits.groups import group_lower_bound
 from farthing.limits.quantiles import QuantileLimit, quantile_limit
 from farthing.limits.query import Limit, for_query
+from farthing.limits.ranking import RankingLimit, ranking_limit
 from farthing.limits.tables import marginals_error
 from farthing.limits.unbiased import UnbiasedError, differences, unbiased_error
 
@@ -25,6 +27,7 @@ __all__ = [
     "MeanPoint",
     "Norms",
     "QuantileLimit",
+    "RankingLimit",
     "ShapedNoise",
     "UnbiasedError",
     "bracket_2",
@@ -41,5 +44,6 @@ __all__ = [
     "marginals_error",
     "prefix_sums",
     "quantile_limit",
+    "ranking_limit",
     "unbiased_error",
 ]

@@ -42,6 +42,7 @@ NO_UNIT: Final = 1 << 14
 """The exponent of the unit of a state that holds nothing: coarser than any grid, so that the first look chooses."""
 
 _LIMIT: Final = 1 << 62
+_FAR: Final = _LIMIT >> 1
 _EXACT_BITS: Final = 53  # whole numbers below 2^53 are float64s
 MOST_GRAINS: Final = 1 << 62
 """The most information that a group can hold: mu = 8."""
@@ -143,6 +144,22 @@ class GaussianMeasurements:
         released, exponent = self._release(groups, grains)
         return _times(released.astype(np.float64), exponent + self.step_log2)
 
+    def fresh_leads(self, grains: Int64, first: Int64, second: Int64) -> Float64:
+        """Return one new measurement of the leads of some groups over others, float64[n], each as one number.
+
+        Guarantee: a member of either group alone pays the grains once; a unit in both, too, if it moves both one way.
+        Proof: docs/proofs/mechanisms.gaussian.md, "The lead of two groups".
+        Assumes: one unit is in one group, or moves all groups up, or all down.
+        Rounds: as `measure`.
+
+        >>> mechanism = GaussianMeasurements(np.array([500, 20]))
+        >>> float(mechanism.fresh_leads(np.array([1 << 61]), np.array([0]), np.array([1]))[0].round())
+        480.0
+        """
+        truth = np.clip(opened(self.truth), -_FAR, _FAR)
+        released, exponent = on_own_grid(truth[first] - truth[second], sigma_of(grains, self.sensitivity), self.bits)
+        return _times(released.astype(np.float64), exponent + self.step_log2)
+
     def unit_for(self, grains: int) -> int:
         """Return the exponent of a unit, in answer units, fine enough for every measurement of at most `grains`."""
         return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS + self.step_log2
@@ -235,13 +252,28 @@ def on_own_grid(truth: Int64, sigma: Float64, bits: BitSource | None) -> tuple[I
     Rounds: to the grid, at most sigma / 2^10.
     """
     exponent = _grid(sigma)
-    up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
-    most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
-    held = np.clip(truth, -most, most) << up
-    whole = held >> down
-    rest = _times((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
+    whole, rest = _split(truth, exponent)
     noisy = rounded_gaussian(_times(sigma, -exponent), offset=rest, bits=bits)
     return whole + noisy, exponent
+
+
+def _split(truth: Int64, exponent: Int64) -> tuple[Int64, Float64 | float]:
+    """Return truths in units of 2^exponent, what is whole of them and the rest of at most 1; held where they are large.
+
+    Which way is taken depends on the grids alone. All three give the same: nothing is left of a truth on finer ones.
+    """
+    if exponent.max(initial=0) <= 0:
+        up = np.minimum(-exponent, 62)
+        ends = (_LIMIT >> 1) >> up
+        return np.clip(truth, -ends, ends) << up, 0.0
+    if exponent.min(initial=0) >= 0 and exponent.max(initial=0) <= _EXACT_BITS:
+        held, down = np.clip(truth, -(_LIMIT >> 1), _LIMIT >> 1), exponent
+    else:
+        up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
+        most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
+        held = np.clip(truth, -most, most) << up
+    whole = held >> down
+    return whole, _times((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
 
 
 def _times(values: Float64, power: Int64) -> Float64:

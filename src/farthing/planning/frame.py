@@ -11,7 +11,7 @@ from farthing.planning.plan import Plan, Pricing
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile
-from farthing.query.share_of_total import ShareOfTotal
+from farthing.query.running_total import OverGroups
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
 
@@ -181,7 +181,7 @@ def require_storable(query: Query) -> None:
     if all(isinstance(output.aggregate, Quantile) for output in query.outputs):
         several = len(query.outputs) > 1
         each = (_JOINT_QUANTILE_BYTES if several else _QUANTILE_BYTES) * len(query.outputs)
-    elif isinstance(query.aggregate, ShareOfTotal):
+    elif isinstance(query.aggregate, OverGroups):
         each = _SHARE_BYTES * len(query.outputs)
     elif len(query.outputs) == len(query.measures) == 1:
         each = _COUNT_BYTES

@@ -182,6 +182,13 @@ class Plan(Tabular, Generic[P_co]):
         return f"the target would take {said(self.target_price, self.delta)}, {times} times the cap in {unit}; "
 
     @property
+    def _why_free(self) -> str:
+        """Why nothing is paid, in words; "" where something is."""
+        if not self.free:
+            return ""
+        return " (nothing is measured: free)" if self.steps[0].startswith("nothing") else " (already paid for: free)"
+
+    @property
     def _raising(self) -> str:
         """How the cap is raised, in words; "" where it is all that is left."""
         whole = max(self.worst_price.farthings, self.cap.farthings) >= self.remaining.farthings
@@ -249,7 +256,7 @@ class Plan(Tabular, Generic[P_co]):
         """What is asked, and what it costs at most, in lines."""
         return (
             f"{self.question}, {self.goal}, {self.confidence:.4g} confidence",
-            f"worst price  {said(self.worst_price, self.delta)}" + (" (already paid for: free)" if self.free else ""),
+            f"worst price  {said(self.worst_price, self.delta)}{self._why_free}",
             f"cap          {said(self.cap, self.delta)} for this question",
             f"left         {said(self.remaining, self.delta)}",
             self._reach,

@@ -1,4 +1,7 @@
-"""Plans of one quantile: a noisy bisection, or one choice by the exponential mechanism, whichever is cheaper."""
+"""Plans of one quantile: a noisy bisection, or one choice by the exponential mechanism, whichever is cheaper.
+
+By rank under a pure budget it is a search through Laplace chains (`planning.quantile_chains`).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from farthing.accuracy.quantile_choice import ExponentialQuantile, compare
 from farthing.accuracy.quantile_ranks import WHOLE, QuantileGoal
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import Coin, worst_cost
+from farthing.planning.quantile_chains import QuantileChainsPricing, plan_quantile_chains
 from farthing.planning.quantile_sought import QuantileSought
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.privacy.residue import choices
@@ -34,8 +38,6 @@ TYPICAL_ROWS: Final = 10_000
 
 MOST_SPREAD: Final = 1 << 40
 """The furthest that one unit may move ranks, in 2^-20 rows, for a private choice."""
-
-_FINEST_COUNT: Final = 12  # a unit of m rows is hidden in a count for 2^-12 m farthings: noise of 2^52, not more
 
 _HELD: Final = (1 << 63) - 1  # grains that can be counted
 
@@ -104,7 +106,7 @@ class QuantileChoicePricing:
     Attributes:
         asked: the aggregate in words.
         quantile: the mechanism.
-        count: the price of the count a group, in farthings under a pure budget, else in grains.
+        count: the price of the count a group, in grains; 0 for none, as of every named loss.
         most: the most that the choice may pay a group, in farthings of epsilon.
         currency: of the books.
         max_groups: the most groups that one unit can move.
@@ -154,12 +156,14 @@ class QuantileChoicePricing:
         return math.inf
 
 
-QuantilePricing: TypeAlias = QuantileBisectionPricing | QuantileChoicePricing
-"""The two ways in which a quantile is found."""
+QuantilePricing: TypeAlias = QuantileBisectionPricing | QuantileChoicePricing | QuantileChainsPricing
+"""The ways in which a quantile is found."""
 
 
 def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan[QuantilePricing]:
     """Return the plan of a quantile, given what stands of it."""
+    if frame.budget.currency is Pure and frame.target is None and frame.ranks[0] is not None:
+        return plan_quantile_chains(frame, standing)
     pricing = _pricing(frame, standing)
     nothing = frame.budget.currency.of_farthings(0)
     free, increase, fresh = standing.answer(pricing.sought) is not None, nothing, nothing
@@ -183,7 +187,7 @@ def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan[QuantilePric
 
 def _all(frame: Frame, pricing: QuantilePricing) -> Booked:
     """Return what a question may cost in all where no cap was named: what is left, and what it has cost before."""
-    if isinstance(pricing, QuantileChoicePricing) or pricing.held is None:
+    if not isinstance(pricing, QuantileBisectionPricing) or pricing.held is None:
         return frame.remaining
     return frame.remaining + pricing.coin.loss(worst_cost(pricing.held.paid, pricing.coin.max_groups))
 
@@ -235,21 +239,11 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
     if named:
         return _named(frame, _choosing(asked), cap)
     if frame.budget.currency is Pure:
-        if target is not None:
-            raise InvalidTarget(
-                "a pure budget allows rank targets only",
-                rule="a rank target",
-                got=frame.goal,
-                next_step="ask for rank=0.01, or open the ledger with Budget(epsilon=, delta=1e-6)",
-            )
-        farthings = max(2, cap.farthings // query.max_groups)
-        count = max(1, farthings // COUNT_SHARE)
-        if count < asked.max_rows >> _FINEST_COUNT:
-            raise _too_many(f"a count of {asked.max_rows} rows a unit for {Pure.of_farthings(count)!r}")
-        sought = QuantileSought(asked.rank, 0.0, 0.0, frame.beta, farthings, steps=asked.steps)
-        mechanism = _choosing(asked)
-        return QuantileChoicePricing(
-            str(aggregate), mechanism, count, farthings - count, Pure, query.max_groups, sought
+        raise InvalidTarget(
+            "a pure budget allows rank targets only",
+            rule="a rank target",
+            got=frame.goal,
+            next_step="ask for rank=0.01, or open the ledger with Budget(epsilon=, delta=1e-6)",
         )
     coin = Coin(frame.gaussian, query.max_groups, 1)
     descent = QuantileBisection(asked, frame.beta, _level(frame, coin, standing.trail), relative, absolute, frame.spend)

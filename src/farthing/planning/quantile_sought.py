@@ -120,8 +120,9 @@ class QuantileStanding:
     trail: Trail | None = None
 
     def answer(self, asked: QuantileSought) -> QuantileFound | None:
-        """Return the newest answer that serves as a whole, or None."""
-        return next((one for one in reversed(self.found) if one.serves(asked)), None)
+        """Return the newest answer that serves as a whole, one that met its own target first; or None."""
+        serving = [one for one in reversed(self.found) if one.serves(asked)]
+        return next((one for one in serving if one.met.all()), serving[0] if serving else None)
 
     def served(self, asked: QuantileSought) -> QuantileFound | None:
         """Return what earlier answers tell of the groups that they serve, which are those met; None for none of them.

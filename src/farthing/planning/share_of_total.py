@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
 from farthing.plain_arrays import numbers_of
 from farthing.planning.joint_measures import grain_limit
+from farthing.query.running_total import OverGroups, RunningKey, RunningTotal
 from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from farthing.planning.plan import Plan
     from farthing.privacy.loss import Booked
     from farthing.query.query import Query
+
+
+KNOWN: Final = "nothing: a share is between 0 and 1, and the middle is near enough"
+"""What is measured where the target is at least half of that range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,9 @@ class ShareOfTotalPricing:
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
         if self.shares.public:
-            return ("nothing: a share is between 0 and 1, and the middle is near enough",)
+            return (KNOWN,)
+        if self.shares.steady:
+            return (f"{self.measure} of all groups, and of what they add up to, with Gaussian noise, once",)
         return (
             f"a coarse look at {self.measure} of all groups, and at what they add up to, with Gaussian noise",
             "one look at both, as fine as the shares then seem to need: members of all groups of a total pay the same",
@@ -53,7 +61,7 @@ class ShareOfTotalPricing:
     @property
     def gives_up(self) -> bool:
         """Whether groups for which the target is hopeless are given up early."""
-        return not self.shares.public
+        return not (self.shares.public or self.shares.steady)
 
     def price(self, size: float) -> Booked:
         """Return about what the members of a group of this many rows would pay, if all groups were as large."""
@@ -79,7 +87,9 @@ def plan_share_of_total(frame: Frame, state: TotalState | None) -> Plan[ShareOfT
     target = (0.0, 0.0) if frame.target is None else (frame.target.relative, frame.target.absolute / factor)
     worth = float(GRAIN) / (measure.sensitivity(query.max_rows) * measure.step) ** 2 / ROUNDING_VARIANCE
     limit = min(grain_limit(frame, coin, top, named=frame.target is None), MOST_GRAINS // together)
-    shares = SharesOfTotal(places, target, frame.beta, worth, together, limit, frame.spend)
+    shares = SharesOfTotal(
+        places, target, frame.beta, worth, together, limit, frame.spend, sums_of(query, places), _divided(query)
+    )
     free = shares.public or (state is not None and shares.free(state))
     most = shares.worst(standing)
     increase = 0 if free else sum(max(most - has, 0) for has in top)
@@ -90,16 +100,47 @@ def plan_share_of_total(frame: Frame, state: TotalState | None) -> Plan[ShareOfT
         worst_price=coin.loss(increase),
         fresh_price=coin.loss(0 if free else most * coin.max_groups),
         half_width=math.inf,
-        reachable=frame.target is None or shares.public,
-        hopeless=False,
+        reachable=frame.target is None or shares.public or (shares.steady and not shares.hopeless),
+        hopeless=shares.hopeless and not free,
         free=free,
         pricing=ShareOfTotalPricing(str(measure), shares, coin, factor),
     )
 
 
-def share_of(query: Query) -> ShareOfTotal:
+def _divided(query: Query) -> bool:
+    """Return whether the answers are parts of totals."""
+    asked = share_of(query)
+    return not isinstance(asked, RunningTotal) or asked.divided
+
+
+def sums_of(query: Query, places: Ints) -> RunningSums | None:
+    """Return which groups are added up for each number, by their keys; None for shares of single groups."""
+    asked, keys = share_of(query), query.keys
+    if not isinstance(asked, RunningTotal):
+        return None
+    ranks = np.zeros(query.groups, np.int64)
+    for key in asked.order if keys is not None else ():
+        codes = _ranked(keys.column(key.column), key)  # type: ignore[union-attr]
+        ranks = np.unique(ranks * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
+    return RunningSums.of(places, ranks)
+
+
+def _ranked(column: Any, key: RunningKey) -> Ints:
+    """Return the places of values in an order, equal ones alike, int64[groups]."""
+    import pyarrow.compute as pc
+
+    found = column.dictionary_encode()
+    values = found.dictionary
+    order = pc.array_sort_indices(values, order="descending" if key.descending else "ascending")
+    ranks = np.empty(len(values) + 1, np.int64)
+    ranks[numbers_of(order)] = np.arange(1, len(values) + 1)
+    ranks[-1] = 0 if key.nulls_first else len(values) + 1
+    return ranks[numbers_of(pc.fill_null(found.indices, len(values))).astype(np.int64)]
+
+
+def share_of(query: Query) -> OverGroups:
     """Return the share that a question asks for."""
-    assert isinstance(query.aggregate, ShareOfTotal)  # noqa: S101  # other questions are planned elsewhere
+    assert isinstance(query.aggregate, OverGroups)  # noqa: S101  # other questions are planned elsewhere
     return query.aggregate
 
 
@@ -114,7 +155,7 @@ def places_of(query: Query) -> Ints:
     for name in over if keys is not None else ():
         codes = numbers_of(keys.column(name).dictionary_encode(null_encoding="encode").indices).astype(np.int64)  # type: ignore[union-attr]
         places = np.unique(places * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
-    if query.groups == int(places.max(initial=-1)) + 1:
+    if isinstance(share_of(query), ShareOfTotal) and query.groups == int(places.max(initial=-1)) + 1:
         raise InvalidKeys(
             "each group is the whole of its total",
             rule="a share is that of one group in the total of several",

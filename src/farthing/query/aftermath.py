@@ -1,4 +1,4 @@
-"""What is done to a released answer: HAVING, ORDER BY, LIMIT and OFFSET. It sees released columns only: it is free."""
+"""What is done to a released answer: HAVING, ORDER BY, LIMIT, OFFSET, ROUND. It sees released columns only: free."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from farthing.query.rounding import Rounding
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -63,6 +65,7 @@ class Aftermath:
         order: the keys of the order, first key first; ties keep the order of the answer.
         limit: the most groups that are shown, or None.
         offset: how many are left out before the first.
+        rounded: the columns that are shown in fewer digits, with how.
 
     >>> import pyarrow as pa
     >>> least = Compare(Column("n"), Operator.GE, Literal(3))
@@ -75,6 +78,7 @@ class Aftermath:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    rounded: tuple[tuple[str, Rounding], ...] = ()
 
     def __post_init__(self) -> None:
         roots = [key.key for key in self.order] + ([] if self.having is None else [self.having])
@@ -83,14 +87,14 @@ class Aftermath:
                 raise UnsupportedQuery(
                     f"{str(node)[:60]} of an answer",
                     construct=node.function.name if isinstance(node, Call) else type(node).__name__,
-                    rule="HAVING and ORDER BY compare answer columns, with + - * / and ABS",
+                    rule="HAVING and ORDER BY compare answer columns, with + - * /, ABS, ROUND, FLOOR and CEIL",
                     next_step="filter or sort the answer in your own program: that is free",
                 )
 
     @property
     def shows_all(self) -> bool:
         """Whether every group is shown, in the order of the answer."""
-        return self == Aftermath()
+        return self.having is None and not self.order and self.limit is None and self.offset == 0
 
     @property
     def columns(self) -> frozenset[str]:
@@ -127,6 +131,9 @@ _FUNCTIONS: Final = {
     FunctionName.SUBTRACT: "subtract",
     FunctionName.MULTIPLY: "multiply",
     FunctionName.DIVIDE: "divide",
+    FunctionName.ROUND: "round",
+    FunctionName.FLOOR: "floor",
+    FunctionName.CEIL: "ceil",
 }
 _UNDERSTOOD: Final = (Column, Literal, Compare, And, Or, Not, IsNull, In, Between)
 _COMPARISONS: Final = {
@@ -191,6 +198,10 @@ class _Reader:
             case Literal(value):
                 number = isinstance(value, int | float) and not isinstance(value, bool)
                 return pa.array([float(value) if number else value] * self.groups)  # type: ignore[arg-type]
+            case Call(FunctionName.ROUND, (operand, *rest)):
+                (digits,) = rest or (Literal(0),)
+                assert isinstance(digits, Literal)  # noqa: S101  # the language has no other
+                return pc.round(self.scalar(operand), ndigits=int(digits.value))  # type: ignore[arg-type]
             case Call(function, arguments):
                 values = [self.scalar(argument) for argument in arguments]
                 if function is FunctionName.DIVIDE:

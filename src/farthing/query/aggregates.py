@@ -20,6 +20,7 @@ from farthing.query.expressions import And, Case, Literal
 from farthing.query.measures import Rows, Total, Units
 from farthing.query.pairs import Pair
 from farthing.query.ranges import check_range, middle
+from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ class Formula:
 
     def __post_init__(self) -> None:
         sides = (self.left, self.right)
-        if any(isinstance(side, Quantile | ShareOfTotal) for side in sides) or all(
+        if any(isinstance(side, Quantile | OverGroups) for side in sides) or all(
             isinstance(side, float) for side in sides
         ):
             raise UnsupportedQuery(
@@ -346,7 +347,7 @@ class Formula:
         return f"({left} {'*' if self.product else '+'} {right})"
 
 
-Aggregate: TypeAlias = Single | Mean | Variance | Ratio | Pair | Formula | Quantile | ShareOfTotal
+Aggregate: TypeAlias = Single | Mean | Variance | Ratio | Pair | Formula | Quantile | OverGroups
 
 
 def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ...]:
@@ -359,8 +360,8 @@ def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ..
     match aggregate:
         case Count() | CountUnits() | CountValues():
             return ()
-        case ShareOfTotal(part):
-            return (part,) if isinstance(part, Sum) else ()
+        case ShareOfTotal() | RunningTotal():
+            return (aggregate.part,) if isinstance(aggregate.part, Sum) else ()
         case Ratio(left, right) | Formula(left, right):
             sides = (side for side in (left, right) if not isinstance(side, float))
             return tuple(part for side in sides for part in clamping(side))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from farthing.query.aggregates import clamping
+from farthing.query.running_total import RunningTotal
 from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ def _clamped(query: Query) -> str:
         for output in query.outputs
         for aggregate in clamping(output.aggregate)
     )
-    shares = any(isinstance(output.aggregate, ShareOfTotal) for output in query.outputs)
-    total = "; each share is of the total of the groups that are answered" if shares else ""
+    kinds = {type(output.aggregate) for output in query.outputs}
+    total = "; each share is of the total of the groups that are answered" if ShareOfTotal in kinds else ""
+    total += "; totals over groups are of the groups that are answered" if RunningTotal in kinds else ""
     return (f"; {', '.join(found)}" if found else "") + total
 
 

@@ -24,6 +24,7 @@ from farthing.query.counts import CountValues
 from farthing.query.expressions import Call, Case, Expression, FunctionName, IsNull, Literal, Not, Scalar
 from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
+from farthing.sql.combination import Combination
 from farthing.sql.ranges import clamped, wide
 
 if TYPE_CHECKING:
@@ -32,38 +33,6 @@ if TYPE_CHECKING:
 
 ARITHMETIC: Final = frozenset({"Add", "Sub", "Mul", "Div", "Neg", "Cast", "TryCast"})
 _CHOICES: Final = frozenset({"COALESCE", "IFNULL", "NULLIF"})
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """A number, plus numbers times counts and sums, over one count or sum if there is one below.
-
-    Or a number, plus a number times one mean or quantile, which is `alone`.
-
-    Attributes:
-        constant: the number that is added.
-        terms: numbers, and the counts and sums that they multiply.
-        below: what all is divided by, the constant too; None where there is none.
-        alone: a mean or a quantile; the only term is then its factor.
-        max_rows: the most rows of one unit in a group, where a count's own bounds say so.
-    """
-
-    constant: float = 0.0
-    terms: tuple[tuple[float, Single], ...] = ()
-    below: Single | None = None
-    alone: Mean | Quantile | None = None
-    factor: float = 1.0
-    max_rows: int | None = None
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is a constant."""
-        return not self.terms and self.alone is None
-
-    def times(self, number: float) -> Combination:
-        """Return it times a number."""
-        terms = tuple((number * factor, part) for factor, part in self.terms)
-        return replace(self, constant=number * self.constant, terms=terms, factor=number * self.factor)
 
 
 def is_arithmetic(node: Node) -> bool:
@@ -89,7 +58,8 @@ def read_arithmetic(node: Node, aggregates: Aggregates) -> Read:
     whole = _Arithmetic(aggregates, node)
     part = whole.read(node)
     if isinstance(part.aggregate, float):
-        raise whole.refused(node)
+        what = f"a number that no row changes: {part.aggregate:g}"
+        raise aggregates.reader.source.refuse(what, "leave it out: it is known, and costs nothing", node)
     return Read(part.aggregate, part.name, part.max_rows)
 
 
@@ -156,7 +126,7 @@ class _Arithmetic:
 
     def _one(self, node: Node) -> _Part:
         """Return a part that is one aggregate, or a number."""
-        made = self.combination(node)
+        made = self.combination(node).merged
         if made.is_number:
             return _Part(made.constant)
         with self.reader.source.located(node):
@@ -269,9 +239,7 @@ class _Arithmetic:
         """Return NULLIF(aggregate, 0) and COALESCE(aggregate, 0) as the aggregate: it is never NULL."""
         if self._is_chosen(node):
             return self.combination(node.expressions[0])
-        raise self.reader.source.refuse(
-            f"{str(node.name).upper()} of an aggregate", "leave it out: an answer has a number for every group", node
-        )
+        raise self.reader.source.refuse(f"{str(node.name).upper()[:40]} of an aggregate", _OUTSIDE, node)
 
     def _is_chosen(self, node: Node) -> bool:
         """Return whether a call is NULLIF(aggregate, 0) or COALESCE(aggregate, 0), or the like."""
@@ -294,6 +262,9 @@ class _Arithmetic:
         if left.is_number or right.is_number:
             number, other = (left, right) if left.is_number else (right, left)
             return replace(other, constant=other.constant + number.constant)
+        if left.alone is not None and left.alone == right.alone:
+            factor, constant = left.factor + right.factor, left.constant + right.constant
+            return replace(left, factor=factor, constant=constant) if abs(factor) > 0 else Combination(constant)
         if left.alone is not None or right.alone is not None or left.below != right.below:
             raise _SeveralAggregatesError
         return Combination(left.constant + right.constant, (*left.terms, *right.terms), left.below)
@@ -406,6 +377,11 @@ class _Arithmetic:
 ADVICE: Final = (
     "counts, sums, means and variances may be added, subtracted, multiplied, and divided by counts, and by sums and "
     "means of values of 0 or more; select other aggregates by themselves, and compute with the answer: that is free"
+)
+
+
+_OUTSIDE: Final = (
+    "write ROUND, FLOOR and CEIL around all of it; leave other functions out: an answer has a number for every group"
 )
 
 

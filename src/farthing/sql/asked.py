@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from farthing.query.aftermath import Aftermath
+from farthing.query.running_total import OverGroups
 
 if TYPE_CHECKING:
     from farthing.query.aggregates import NamedAggregate
@@ -72,6 +73,22 @@ class Asked:
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     derived: tuple[Derived, ...] = ()
     source: str | None = None
+
+    @property
+    def shows_answer(self) -> bool:
+        """Whether the answer is shown as it is."""
+        return self.aftermath == Aftermath()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the numbers that are shown, beside what they are about."""
+        shown = {output.name: output for output in self.outputs}
+        rounded = ", ".join(f"{name} to {how}" for name, how in self.aftermath.rounded if name in shown)
+        found = [f"rounded: {rounded}, ends outward; targets are those of the numbers before"] if rounded else []
+        totals = any(isinstance(output.aggregate, OverGroups) for output in self.outputs)
+        if totals and self.aftermath.having is not None:
+            found.append("groups that HAVING, QUALIFY or WHERE of the answer hides are in the totals")
+        return tuple(found)
 
     @property
     def name(self) -> str:

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
+from farthing.query.running_total import OverGroups, RunningKey
 from farthing.query.schema import Type
 from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level, node_sets
+from farthing.sql.rounded import peeled
 from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.query.aggregates import Aggregate
+    from farthing.query.rounding import Rounding
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
     from farthing.sql.translator import Translator
@@ -68,12 +71,9 @@ class Listed:
         for node in select.expressions:
             alias = str(node.alias) if type(node).__name__ == "Alias" else None
             body = node.this if alias is not None else node
-            if total_in(body) is not None:
-                items.append(Item(node, alias, read_share(body, aggregates, select), None))
-            elif is_arithmetic(body):
-                items.append(Item(node, alias, read_arithmetic(body, aggregates), None))
-            elif inner(body) is not None:
-                items.append(Item(node, alias, aggregates.read(body), None))
+            read = read_number(body, aggregates, select)
+            if read is not None:
+                items.append(Item(node, alias, read, None))
             elif is_level(body):
                 items.append(Item(node, alias, None, None))
             else:
@@ -132,6 +132,11 @@ class Listed:
             columns.append(name)
         return tuple(outputs), tuple(columns)
 
+    def rounded(self, columns: tuple[str, ...]) -> dict[str, Rounding]:
+        """Return what is done to the items that are shown in fewer digits, by the names of all items."""
+        pairs = zip(self.items, columns, strict=True)
+        return {name: item.read.rounding for item, name in pairs if item.read and item.read.rounding}
+
     def _group(self, item: Item, groups: list[Group]) -> str:
         """Return the name of the grouping column that an item is."""
         assert item.scalar is not None, "only values are grouping columns"  # noqa: S101
@@ -143,26 +148,56 @@ class Listed:
         raise self.source.refuse(f"{shown} outside of GROUP BY", "rows never leave; group by it, or drop it", item.node)
 
 
+def read_number(node: Node, aggregates: Aggregates, select: Node) -> Read | None:
+    """Return the aggregate that a number of the SELECT list is, with the rounding around it; None for anything else."""
+    body, rounding = peeled(node, aggregates.reader.source)
+    if total_in(body) is not None:
+        read = read_share(body, aggregates, select)
+    elif is_arithmetic(body):
+        read = read_arithmetic(body, aggregates)
+    elif inner(body) is not None:
+        read = aggregates.read(body)
+    else:
+        return None
+    return read if rounding is None else replace(read, rounding=rounding)
+
+
 def groups_by_text(groups: list[Group]) -> dict[str, str]:
     """Return the names of grouping columns, by their canonical texts."""
     return {group.scalar.canonical(): group.name for group in groups}
 
 
 def within(read: Read, named: Mapping[str, str], reader: NodeReader) -> Aggregate:
-    """Return an aggregate; a share of a total with the names of the columns in which the groups of a total are alike.
+    """Return an aggregate; what is told of several groups with the names of the columns that it names.
 
     Args:
         read: the aggregate as it was read.
         named: the names of the grouping columns, by their canonical texts.
         reader: reads columns.
     """
-    if not isinstance(read.aggregate, ShareOfTotal):
+    if not isinstance(read.aggregate, OverGroups):
         return read.aggregate
-    found = [_group_of(node, reader, named) for node in read.over]
-    if None in found:
-        node = read.over[found.index(None)]
-        raise reader.source.refuse("PARTITION BY of another value", "name columns of GROUP BY", node)
-    return replace(read.aggregate, over=tuple(sorted({name for name in found if name is not None})))
+    over = tuple(sorted(_groups_of("PARTITION BY", read.over, reader, named)))
+    if isinstance(read.aggregate, ShareOfTotal):
+        return replace(read.aggregate, over=over)
+    keys = _groups_of("ORDER BY", tuple(node.this for node in read.order), reader, named)
+    if read.each and set(named.values()) - {*over, *keys}:
+        advice = "add the other columns of GROUP BY to ORDER BY or PARTITION BY, or leave ROWS out"
+        raise reader.source.refuse("a running total over ROWS that are alike in ORDER BY", advice, read.order[0])
+    pairs = zip(keys, read.order, strict=True)
+    order = (RunningKey(name, *(bool(node.args.get(how)) for how in ("desc", "nulls_first"))) for name, node in pairs)
+    return replace(read.aggregate, over=over, order=tuple(order))
+
+
+def _groups_of(word: str, nodes: tuple[Node, ...], reader: NodeReader, named: Mapping[str, str]) -> list[str]:
+    """Return the grouping columns that nodes name, each once; refuse other values."""
+    found: list[str] = []
+    for node in nodes:
+        name = _group_of(node, reader.within(word), named)
+        if name is None or (name in found and word == "ORDER BY"):
+            raise reader.source.refuse(f"{word} of another value", "name columns of GROUP BY, each once", node)
+        found += [name] * (name not in found)
+    return found
 
 
 def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]:

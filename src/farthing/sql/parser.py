@@ -90,7 +90,8 @@ def _question(select: Node, rows: Flat, aggregates: Aggregates) -> tuple[Asked, 
     _check_sets(source, select, sets, outputs, told, joined=bool(rows.joins or rows.derived))
     named = tuple((group.name, group.scalar) for group in groups)
     bodies = {name.casefold(): item.body for name, item in zip(columns, listed.items, strict=True)}
-    released = ReleasedColumns(columns, named, outputs, aggregates, told, select, bodies, named)
+    rounded = listed.rounded(columns)
+    released = ReleasedColumns(columns, named, outputs, aggregates, told, select, bodies, named, rounded)
     asked = Asked(
         by=tuple(group.name for group in groups),
         where=rows.where,
@@ -149,13 +150,25 @@ _CLAUSES: Final = {
         "DISTINCT",
         "leave DISTINCT out: groups are distinct already, and which values a table has is private",
     ),
-    "qualify": ("QUALIFY", "write HAVING: it filters the answer"),
     "windows": ("WINDOW", "ask aggregates with GROUP BY"),
     "sample": ("SAMPLE", "ask the whole table"),
     "into": ("INTO", "leave INTO out: questions write nothing"),
     "locks": ("FOR", "leave FOR out: questions write nothing"),
 }
-_READ: Final = ("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset", "hint", "with")
+_READ: Final = (
+    "expressions",
+    "from",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "qualify",
+    "order",
+    "limit",
+    "offset",
+    "hint",
+    "with",
+)
 
 
 def _select(source: SqlText, tree: Node) -> Node:

@@ -58,7 +58,8 @@ def _between(reader: NodeReader, node: Node) -> Expression:
 def _membership(reader: NodeReader, node: Node) -> Expression:
     """Return a membership test over constants."""
     if node.args.get("query") is not None:
-        raise reader.source.refuse("a subquery", "list the values: IN (1, 2, 3)", node)
+        advice = "list the values: IN (1, 2, 3); or JOIN (SELECT unit FROM ... GROUP BY unit HAVING ...) USING (unit)"
+        raise reader.source.refuse("a subquery", advice, node)
     reader.only(node, "this", "expressions")
     value = reader.scalar(node.this)
     if len(node.expressions) > MOST_CHOICES:

@@ -6,28 +6,34 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
-from farthing.query.aftermath import Aftermath, Order
+from farthing.query.aftermath import Aftermath
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
+from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.query.schema import Schema, Type
-from farthing.query.share_of_total import ShareOfTotal
-from farthing.sql.aggregates import Aggregates, inner
+from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
 from farthing.sql.computed import check_whole, computed
 from farthing.sql.grouping_sets import is_level
-from farthing.sql.listing import level_of, within
+from farthing.sql.limit import read_limit, read_orders
+from farthing.sql.listing import level_of, read_number, within
 from farthing.sql.names import Names, Place
+from farthing.sql.rounded import peeled
 from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from farthing.query.aggregates import Aggregate
+    from farthing.query.rounding import Rounding
     from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
 
-ENDS = ("_lower", "_upper")
+UNROUNDED = "_unrounded"
+"""What the number of a column that is rounded was before: what HAVING and ORDER BY read of an aggregate's own text."""
+
+ENDS = ("_lower", "_upper", UNROUNDED)
 """The ends of an interval are answer columns, too: n_lower and n_upper."""
 
 
@@ -44,6 +50,7 @@ class ReleasedColumns:
         select: the question.
         bodies: what each column is in the text, by its name in small letters.
         first: (name, scalar) of every grouping column as the question itself names it: bodies have these names.
+        rounded: what is done to columns that are shown in fewer digits, by their names.
     """
 
     columns: tuple[str, ...]
@@ -54,6 +61,7 @@ class ReleasedColumns:
     select: Node | None = None
     bodies: Mapping[str, Node] = field(default_factory=dict)
     first: tuple[tuple[str, Scalar], ...] = ()
+    rounded: Mapping[str, Rounding] = field(default_factory=dict)
 
     @property
     def names(self) -> Names:
@@ -63,9 +71,13 @@ class ReleasedColumns:
         kinds |= {name: Type.INTEGER for name, _ in self.levels}
         for output in self.outputs:
             kinds[output.name] = Type.FLOAT
-            for end in ENDS:
+            for end in self.ends(output.name):
                 kinds.setdefault(output.name + end, Type.FLOAT)
         return Names((Place.of("the answer", None, Schema.of(kinds)),))
+
+    def ends(self, name: str) -> tuple[str, ...]:
+        """Return what may be added to the name of an aggregate."""
+        return ENDS if name in self.rounded else ENDS[:2]
 
     def stands_for(self, node: Node) -> Scalar | None:  # noqa: PLR0911  # one a kind of node
         """Return the answer column that a node is: an aggregate of the SELECT list, or a grouping expression.
@@ -73,6 +85,9 @@ class ReleasedColumns:
         Raises:
             UnsupportedQuery: an aggregate that is not in the SELECT list.
         """
+        body, rounding = peeled(node, self.aggregates.reader.source)
+        if rounding is not None:
+            return self._rounded(body, rounding)
         if self.select is not None and total_in(node) is not None:
             return self._share(node, self.select)
         if is_arithmetic(node):
@@ -95,7 +110,7 @@ class ReleasedColumns:
         """Return whether a column is named as the answer names it."""
         known = {name.casefold() for name, _ in self.groups}
         known |= {name.casefold() for name, _ in self.levels}
-        known |= {output.name.casefold() + end for output in self.outputs for end in ("", *ENDS)}
+        known |= {output.name.casefold() + end for output in self.outputs for end in ("", *self.ends(output.name))}
         return node.args.get("table") is None and str(node.name).casefold() in known
 
     def _level(self, node: Node) -> Scalar:
@@ -107,12 +122,22 @@ class ReleasedColumns:
             raise reader.source.refuse("GROUPING that is not selected", "put it in the SELECT list", node)
         return Column(found)
 
+    def _rounded(self, body: Node, rounding: Rounding) -> Scalar | None:
+        """Return the column of a rounded number of the SELECT list; None for another, which is rounded afterwards."""
+        found = self.stands_for(body)
+        name = found.name.removesuffix(UNROUNDED) if isinstance(found, Column) else ""
+        return Column(name) if self.rounded.get(name) == rounding else None
+
+    def _column(self, name: str) -> Column:
+        """Return the column of an aggregate, as it was before it was rounded."""
+        return Column(name + UNROUNDED if name in self.rounded else name)
+
     def _share(self, node: Node, select: Node) -> Scalar | None:
         """Return the column of a share of a total; None for other arithmetic, whose parts may be."""
         reader, named = self.aggregates.reader, {scalar.canonical(): name for name, scalar in self.groups}
         asked = within(read_share(node, self.aggregates, select), named, reader)
         same = (one.name for one in self.outputs if _told_alike(one.aggregate, asked))
-        return next((Column(name) for name in same), None)
+        return next((self._column(name) for name in same), None)
 
     def _computed(self, node: Node) -> Scalar | None:
         """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""
@@ -120,14 +145,15 @@ class ReleasedColumns:
             text = read_arithmetic(node, self.aggregates).aggregate.canonical()
         except FarthingError:  # no one aggregate: it is computed of answer columns
             return None
-        return next((Column(output.name) for output in self.outputs if output.aggregate.canonical() == text), None)
+        same = (output.name for output in self.outputs if output.aggregate.canonical() == text)
+        return next((self._column(name) for name in same), None)
 
     def _aggregate(self, node: Node) -> Scalar | None:
         """Return the column of an aggregate; None for a ratio that is none, whose parts may be."""
         text = self.aggregates.read(node).aggregate.canonical()
         for output in self.outputs:
             if output.aggregate.canonical() == text:
-                return Column(output.name)
+                return self._column(output.name)
         if type(inner(node)).__name__ == "Div":
             return None
         raise self.aggregates.reader.source.refuse(
@@ -147,16 +173,17 @@ def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
         UnsupportedQuery: anything that is not a function of the answer's columns.
     """
     reader = released.aggregates.reader.naming(released.names, released.stands_for)
-    having = select.args.get("having")
-    condition: Expression | None = None
-    if having is not None:
-        condition = reader.within("HAVING").whole(having.this)
-        with reader.source.located(having.this):
-            Aftermath(condition)
+    conditions: list[Expression] = []
+    for clause in ("having", "qualify"):
+        if (node := select.args.get(clause)) is not None:
+            conditions.append(reader.within(clause.upper()).whole(node.this))
+            with reader.source.located(node.this):
+                Aftermath(conditions[-1])
+    condition = And(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
     order = select.args.get("order")
-    keys = () if order is None else tuple(_order(key, reader.within("ORDER BY"), released) for key in order.expressions)
-    limit, offset = _limit(reader.source, select)
-    return Aftermath(condition, keys, limit, offset)
+    keys = read_orders(order, reader, released.columns)
+    limit, offset = read_limit(reader.source, select)
+    return Aftermath(condition, keys, limit, offset, tuple(released.rounded.items()))
 
 
 def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> tuple[Asked, ReleasedColumns]:
@@ -181,12 +208,14 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     asked, released, made = _computed_above(asked, released, select, alias)
     reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
     items = _columns_above(select, reader, released, made)
+    called = {new.casefold(): name for name, new in items if new.casefold() not in reader.schema.names}
+    sorts = reader.naming(_above(released, alias), lambda node: _called_above(node, called))
     columns = tuple(name for name, _ in items)
     above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
     condition = None if where is None else reader.within("WHERE").whole(where.this)
-    keys = () if order is None else tuple(_order(key, reader.within("ORDER BY"), above) for key in order.expressions)
-    limit, offset = _limit(source, select)
+    keys = read_orders(order, sorts, above.columns)
+    limit, offset = read_limit(source, select)
     before = asked.aftermath
     cut = before.limit is not None or before.offset > 0
     if cut and (condition is not None or keys or offset):
@@ -195,7 +224,8 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     having = And(parts) if len(parts) > 1 else next(iter(parts), None)
     most = [one for one in (before.limit, limit) if one is not None]
     with source.located(select):
-        after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset)
+        rounded = tuple(released.rounded.items())
+        after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset, rounded)
     told = replace(asked, aftermath=after, columns=columns), above
     new = {name: alias for name, alias in items if name != alias}
     return _renamed(*told, new, select) if new else told
@@ -224,7 +254,10 @@ def _renamed(
         raise released.aggregates.reader.source.refuse("a new name that is taken", advice, select)
     before = asked.aftermath
     order = tuple(replace(key, key=written(key.key)) for key in before.order)
-    after = replace(before, having=None if before.having is None else written(before.having), order=order)
+    rounded = tuple((name(old), how) for old, how in before.rounded)
+    after = replace(
+        before, having=None if before.having is None else written(before.having), order=order, rounded=rounded
+    )
     columns = tuple(map(name, asked.columns))
     made = replace(
         asked,
@@ -237,15 +270,21 @@ def _renamed(
         columns=columns,
     )
     bodies = {name(old).casefold(): released.bodies[old.casefold()] for old in asked.columns}
-    told = replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels, bodies=bodies)
+    told = replace(
+        released, columns=columns, groups=groups, outputs=outputs, levels=levels, bodies=bodies, rounded=dict(rounded)
+    )
     return made, told
 
 
 def _over(aggregate: Aggregate, name: Callable[[str], str]) -> Aggregate:
-    """Return an aggregate; a share with the new names of the columns in which the groups of a total are alike."""
-    if not isinstance(aggregate, ShareOfTotal):
+    """Return an aggregate; what is told of several groups with the new names of the columns that it names."""
+    if not isinstance(aggregate, OverGroups):
         return aggregate
-    return replace(aggregate, over=tuple(sorted(map(name, aggregate.over))))
+    over = tuple(sorted(map(name, aggregate.over)))
+    if isinstance(aggregate, RunningTotal):
+        order = tuple(replace(key, column=name(key.column)) for key in aggregate.order)
+        return replace(aggregate, over=over, order=order)
+    return replace(aggregate, over=over)
 
 
 def with_used(asked: Asked) -> Asked:
@@ -281,31 +320,67 @@ def _computed_above(
         the question, its columns, and the name of each item of the SELECT that is one of them now, by its identity.
     """
     source, found = released.aggregates.reader.source, dict[int, str]()
-    outputs, bodies = list[NamedAggregate](), dict(released.bodies)
+    outputs, bodies, rounded = list[NamedAggregate](), dict(released.bodies), dict(released.rounded)
+    whole = {"*" if _is_star(node) else str(_body(node).name).casefold()
+             for node in select.expressions if type(_body(node)).__name__ in ("Column", "Star")}  # fmt: skip
     for node in select.expressions:
         if type(node).__name__ != "Alias" or type(node.this).__name__ == "Column" or released.select is None:
             continue
         body = computed(node.this, released.bodies, select, alias, source)
-        if body is None or (total_in(body) is None and not is_arithmetic(body)):
+        read = None if body is None else _number_above(body, released)
+        if body is None or read is None:
             continue
+        known = next((one.name for one in asked.outputs if _told_alike(one.aggregate, read.aggregate)), None)
+        if known is not None and read.rounding is not None and not whole & {"*", known.casefold()}:
+            found[id(node)], rounded[known] = known, read.rounding
+            continue
+        if known is None and total_in(body) is not None:
+            check_whole(body, asked, select, source)
         name = str(node.alias)
         if name.casefold() in bodies:
             raise source.refuse("a new name that is taken", "choose another alias", node)
-        if total_in(body) is None:
-            aggregate = read_arithmetic(body, released.aggregates).aggregate
-        else:
-            check_whole(body, asked, select, source)
-            named = {scalar.canonical(): group for group, scalar in released.first}
-            now = {old: new for (old, _), (new, _) in zip(released.first, released.groups, strict=True)}
-            read = read_share(body, released.aggregates, released.select)
-            aggregate = _over(within(read, named, released.aggregates.reader), now.__getitem__)
-        outputs.append(NamedAggregate(name, aggregate))
+        outputs.append(NamedAggregate(name, read.aggregate))
         found[id(node)] = name
         bodies[name.casefold()] = body
+        rounded |= {} if read.rounding is None else {name: read.rounding}
     every = (*asked.outputs, *outputs)
-    columns = (*released.columns, *found.values())
-    made = replace(released, outputs=every, columns=columns, bodies=bodies)
-    return (replace(asked, outputs=every), made, found) if outputs else (asked, released, found)
+    columns = (*released.columns, *(output.name for output in outputs))
+    made = replace(released, outputs=every, columns=columns, bodies=bodies, rounded=rounded)
+    return replace(asked, outputs=every), made, found
+
+
+def _number_above(body: Node, released: ReleasedColumns) -> Read | None:
+    """Return what a SELECT above a question computes, in the words of the question; None where nothing is computed."""
+    assert released.select is not None  # noqa: S101  # there is a question below
+    reader, (plain, rounding) = released.aggregates.reader, peeled(body, released.aggregates.reader.source)
+    total = total_in(plain) is not None
+    if rounding is None and not total and not is_arithmetic(plain):
+        return None
+    read = read_number(body, released.aggregates, released.select)
+    assert read is not None  # noqa: S101  # it has an aggregate
+    if not total:
+        return read
+    named = {scalar.canonical(): group for group, scalar in released.first}
+    now = {old: new for (old, _), (new, _) in zip(released.first, released.groups, strict=True)}
+    return replace(read, aggregate=_over(within(read, named, reader), now.__getitem__))
+
+
+def _called_above(node: Node, called: Mapping[str, str]) -> Scalar | None:
+    """Return the column that a new name in ORDER BY stands for."""
+    if type(node).__name__ != "Column" or node.args.get("table") is not None:
+        return None
+    name = called.get(str(node.name).casefold())
+    return None if name is None else Column(name)
+
+
+def _body(node: Node) -> Node:
+    """Return an item of a SELECT list without its alias."""
+    return node.this if type(node).__name__ == "Alias" else node
+
+
+def _is_star(node: Node) -> bool:
+    """Return whether an item of a SELECT list stands for all columns."""
+    return type(node).__name__ == "Star" or (type(node).__name__ == "Column" and type(node.this).__name__ == "Star")
 
 
 def _columns_above(
@@ -314,14 +389,14 @@ def _columns_above(
     """Return the columns of an answer that a SELECT above it names, with their names there."""
     found: list[tuple[str, str]] = []
     for node in select.expressions:
-        body = node.this if type(node).__name__ == "Alias" else node
+        body = _body(node)
         kind = type(body).__name__
-        if kind == "Star" or (kind == "Column" and type(body.this).__name__ == "Star"):
+        if _is_star(body):
             reader.only(body if kind == "Star" else body.this)
             found += [(name, name) for name in released.columns if name not in made.values()]
             continue
         if id(node) in made:
-            found.append((made[id(node)], made[id(node)]))
+            found.append((made[id(node)], str(node.alias)))
             continue
         name = reader.named(body)[0] if kind == "Column" else ""
         if name not in released.columns:
@@ -333,46 +408,3 @@ def _columns_above(
     if len({name for name, _ in found}) < len(found):
         raise reader.source.refuse("a column twice", "name each column once", select)
     return found
-
-
-def _order(node: Node, reader: NodeReader, released: ReleasedColumns) -> Order:
-    """Return one key of ORDER BY; a number stands for a place in the SELECT list."""
-    reader.only(node, "this", "desc", "nulls_first")
-    key = node.this
-    if type(key).__name__ == "Literal" and not key.is_string:
-        place = int(key.this) if str(key.this).isdigit() and len(key.this) < 5 else 0
-        if not 1 <= place <= len(released.columns):
-            raise reader.source.refuse(f"ORDER BY {str(key.this)[:20]}", "name the column", key)
-        scalar: Scalar = Column(released.columns[place - 1])
-    else:
-        scalar, _ = reader.typed(key)
-    order = Order(scalar, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
-    with reader.source.located(key):
-        Aftermath(order=(order,))
-    return order
-
-
-def _limit(source: SqlText, select: Node) -> tuple[int | None, int]:
-    """Return LIMIT (or FETCH FIRST) and OFFSET."""
-    limit, offset = select.args.get("limit"), select.args.get("offset")
-    most = None
-    if limit is not None:
-        count = limit.args.get("count") if type(limit).__name__ == "Fetch" else limit.expression
-        extra = limit.args.get("limit_options")
-        if (extra is not None and (extra.args.get("percent") or extra.args.get("with_ties"))) or any(
-            value and part not in ("expression", "count", "direction", "limit_options", "offset")
-            for part, value in limit.args.items()
-        ):
-            raise source.refuse("LIMIT with more than a number", "write LIMIT 10", limit, "LIMIT")
-        offset = offset or limit.args.get("offset")
-        most = _whole(source, count, "LIMIT")
-    inside = getattr(offset, "expression", None) if type(offset).__name__ == "Offset" else offset
-    return most, 0 if inside is None else _whole(source, inside, "OFFSET")
-
-
-def _whole(source: SqlText, node: Any, word: str) -> int:
-    """Return a whole number that is written out."""
-    digits = "" if node is None else str(node.name)
-    if type(node).__name__ != "Literal" or not digits.isdigit() or len(digits) > 15:
-        raise source.refuse(f"{word} of anything but a number", f"write {word} 10", node, word)
-    return int(digits)

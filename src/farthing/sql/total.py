@@ -1,4 +1,4 @@
-"""Shares of a total in the SELECT list: a count or sum over the sum of the same of the groups that are asked."""
+"""Shares of a total and running totals in the SELECT list: sums over the groups that are asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from farthing.query.aggregates import Single
+from farthing.query.running_total import RunningTotal
 from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from farthing.sql.text import Node, SqlText
 
 ADVICE: Final = (
-    "write COUNT(*) / SUM(COUNT(*)) OVER () with GROUP BY: one count or sum over the sum of the same, times a number "
-    "if you like; or single shares without GROUP BY: COUNT(*) FILTER (WHERE zone = 'centre') / COUNT(*)"
+    "write COUNT(*) / SUM(COUNT(*)) OVER () with GROUP BY: one count or sum over the sum of the same, or SUM(COUNT(*)) "
+    "OVER (ORDER BY zone), or that over the whole sum, times a number if you like; or single shares without GROUP BY: "
+    "COUNT(*) FILTER (WHERE zone = 'centre') / COUNT(*)"
 )
 CONSTRUCT: Final = "a share of a total"
 
@@ -58,31 +60,19 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
     if total is not None and windowed and _name(total.this) not in ("SUM", _REPORT):
         what = f"{_name(total.this)[:40] or 'a window'} over groups (OVER)"
         raise source.refuse(what, "select the aggregates, and compute with the answer: that is free", total)
-    if total is not None and (
-        any(total.args.get(part) for part in ("order", "first", "alias")) or not _whole_frame(total.args.get("spec"))
-    ):
-        raise source.refuse(
-            "a running total over groups", "select the aggregates, and add up the answers: that is free", total
-        )
+    if total is not None and windowed:
+        _check_frame(total, source)
     if select.args.get("group") is None:
         raise source.refuse(CONSTRUCT, "it needs GROUP BY: the total is that of the groups", total_in(node) or node)
-    if select.args.get("having") is not None:
-        raise source.refuse(
-            f"{CONSTRUCT} with HAVING",
-            "HAVING would choose what is added up: leave it out, and choose among the answers: "
-            "SELECT * FROM (SELECT ... GROUP BY zone) AS t WHERE n > 50",
-            select.args["having"],
-            "HAVING",
-        )
     factors = _Factors(source)
     factors.take(node)
     return factors.share(aggregates, select, node)
 
 
-def _whole_frame(spec: Node | None) -> bool:
-    """Return whether the frame of a window is all of it: none, or from the first row to the last."""
-    ends = None if spec is None else (spec.args.get("start"), spec.args.get("end"))
-    return ends in (None, ("UNBOUNDED", "UNBOUNDED"))
+def _whole_frame(spec: Node) -> bool:
+    """Return whether the frame of a window is all of it, from the first row to the last."""
+    ends = [str(spec.args.get(part)) for part in ("start", "start_side", "end", "end_side")]
+    return ends == ["UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"] and not spec.args.get("exclude")
 
 
 @dataclass(slots=True)
@@ -134,16 +124,9 @@ class _Factors:
         if len(self.above) != 1 or len(self.below) > 1:
             raise self._refused(total)
         (top,), bottom = self.above, self.below[0] if self.below else None
-        kind = type(top).__name__
-        if bottom is None and kind == "Window" and _name(top.this) == _REPORT:
-            parts, over = list(top.this.expressions), _partition(top)
-        elif bottom is not None and type(bottom).__name__ == "Window" and _name(bottom.this) == "SUM":
-            parts, over = [top, *bottom.this.expressions], _partition(bottom)
-        elif bottom is not None and type(bottom).__name__ in _QUERIES:
-            parts, over = [top, *self._alone(bottom, select)], ()
-        else:
-            raise self._refused(total)
-        if any(type(part).__name__ == "Window" or inner(part) is None for part in parts):
+        running = _is_sum(top)
+        parts, over = self._parts(top, bottom, select)
+        if not parts or any(type(part).__name__ == "Window" or inner(part) is None for part in parts):
             raise self._refused(total)
         read = [aggregates.read(part) for part in parts]
         part = read[0].aggregate
@@ -152,7 +135,26 @@ class _Factors:
         if len(read) != (1 if bottom is None else 2):
             raise self._refused(total)
         with self.source.located(total):
-            return Read(ShareOfTotal(part, (), self.number), "share", read[0].max_rows, over)
+            if not running:
+                return Read(ShareOfTotal(part, (), self.number), "share", read[0].max_rows, over)
+            made = RunningTotal(part, (), (), bottom is not None, self.number)
+        keys = tuple(top.args["order"].expressions) if top.args.get("order") else ()
+        if _partition(top) != over or (bottom is not None and not keys):
+            raise self._refused(total)
+        spec = top.args.get("spec")
+        each = bool(keys) and spec is not None and str(spec.args.get("kind")).upper() == "ROWS"
+        return Read(made, "running" if keys else "total", read[0].max_rows, over, keys, each=each)
+
+    def _parts(self, top: Node, bottom: Node | None, select: Node) -> tuple[list[Node], tuple[Node, ...]]:
+        """Return the aggregates that stand above and below the line, and what PARTITION BY names; none for others."""
+        within = list(top.this.expressions) if type(top).__name__ == "Window" else []
+        if bottom is None:
+            told = _is_sum(top) or (bool(within) and _name(top.this) == _REPORT)
+            return (within, _partition(top)) if told else ([], ())
+        above = within if _is_sum(top) else [top]
+        if _is_sum(bottom) and not bottom.args.get("order"):
+            return [*above, *bottom.this.expressions], _partition(bottom)
+        return ([*above, *self._alone(bottom, select)], ()) if type(bottom).__name__ in _QUERIES else ([], ())
 
     def _alone(self, query: Node, select: Node) -> list[Node]:
         """Return the aggregate of a subquery about the same rows as the question; refuse any other."""
@@ -174,6 +176,32 @@ class _Factors:
 
 
 _REALS: Final = frozenset({"DOUBLE", "FLOAT", "REAL", "DOUBLE PRECISION", "NUMERIC", "DECIMAL", "FLOAT64"})
+
+
+def _is_sum(node: Node) -> bool:
+    """Return whether a node is a sum over groups."""
+    return type(node).__name__ == "Window" and _name(node.this) == "SUM"
+
+
+def _check_frame(window: Node, source: SqlText) -> None:
+    """Refuse windows other than those from the first group to the present one, or over all."""
+    spec, order = window.args.get("spec"), window.args.get("order")
+    advice = "write SUM(COUNT(*)) OVER (ORDER BY month): all groups up to the present one"
+    if window.args.get("first") or window.args.get("alias") or (order is not None and _name(window.this) == _REPORT):
+        raise source.refuse("a window with more than PARTITION BY and ORDER BY", advice, window)
+    if spec is not None and not order and _whole_frame(spec):
+        return
+    parts = {} if spec is None else {name: value for name, value in spec.args.items() if value}
+    if spec is None or (not order and parts.get("kind")):
+        if spec is not None:
+            raise source.refuse("a frame without ORDER BY", advice, window)
+        return
+    wanted = {"start": "UNBOUNDED", "start_side": "PRECEDING", "end": "CURRENT ROW"}
+    plain = {name: str(parts.get(name)).upper() for name in wanted}
+    if plain["end"] == "NONE":
+        plain["end"] = wanted["end"]
+    if plain != wanted or str(parts.get("kind")).upper() not in ("ROWS", "RANGE") or parts.get("exclude"):
+        raise source.refuse("a moving window over groups", advice, window)
 
 
 def _partition(window: Node) -> tuple[Node, ...]:

@@ -14,7 +14,7 @@ SELECT "public"."rides"."rider" AS "rider", "public"."rides"."zone" AS "zone" FR
 SELECT "source"."zone" AS "zone", "source"."count" AS "count" FROM (SELECT "public"."rides"."zone" AS "zone", COUNT(*) AS "count" FROM "public"."rides" GROUP BY "public"."rides"."zone" ORDER BY "public"."rides"."zone" ASC) AS "source" WHERE "source"."count" > 100 LIMIT 1048575;
 -- a custom column of two summaries: a question about a summarized question
 SELECT "source"."zone" AS "zone", "source"."count" AS "count", CAST("source"."long" AS DOUBLE PRECISION) / NULLIF(CAST("source"."count" AS DOUBLE PRECISION), 0.0) AS "share long" FROM (SELECT "public"."rides"."zone" AS "zone", COUNT(*) AS "count", SUM(CASE WHEN "public"."rides"."fare" > 20 THEN 1 ELSE 0.0 END) AS "long" FROM "public"."rides" GROUP BY "public"."rides"."zone" ORDER BY "public"."rides"."zone" ASC) AS "source" LIMIT 1048575;
--- a cumulative count: refused
+-- a cumulative count
 SELECT DATE_TRUNC('month', "public"."rides"."day") AS "day", SUM(COUNT(*)) OVER (ORDER BY DATE_TRUNC('month', "public"."rides"."day") ASC ROWS UNBOUNDED PRECEDING) AS "count" FROM "public"."rides" GROUP BY DATE_TRUNC('month', "public"."rides"."day") ORDER BY DATE_TRUNC('month', "public"."rides"."day") ASC;
 -- different values, behind a comment
 /* Metabase:: userID: 1 queryType: MBQL queryHash: 0a1b */ SELECT COUNT(DISTINCT "public"."rides"."rider") AS "count" FROM "public"."rides";

@@ -6,6 +6,7 @@ import hashlib
 import json
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.bounded import bounded
@@ -15,9 +16,10 @@ from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found
 from farthing.engines.duck.per_unit import check, made
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation
 from farthing.engines.duck.stored import compared
+from farthing.engines.duck.streams import rescanned
 from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row, text
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, engine_failed, filled
-from farthing.engines.sources import Files
+from farthing.engines.sources import Arrow, Files
 from farthing.errors import InvalidKeys
 from farthing.plain_arrays import arrow_array, numbers_of
 from farthing.query.schema import REAL_TYPES, Schema
@@ -281,7 +283,9 @@ class DuckDBEngine:
             source, relation = self._sources[view], self._relation(view)
             if source.scan() is None or view in loaded:
                 # A scan needs one column even where the question reads none.
-                cursor.register(view, source.load(tuple(sorted(read)) or relation.schema.names[:1]))
+                names = tuple(sorted(read)) or relation.schema.names[:1]
+                alone = isinstance(source, Arrow) and source.opened_by is not None and question.sql.count(view) > 1
+                cursor.register(view, rescanned(partial(source.load, names), alone=alone))
         for view, table in question.beside.items():
             cursor.register(view, table)
         if query is not None and query.keys is not None:

@@ -325,13 +325,16 @@ def _cut(query: BoundedQuery, rows: DuckRows, cells: DuckCells, measure: Counted
 def _rounded(total: str) -> str:
     """Return a total of fine steps in steps, halves up; 0 of none. The one rounding that many rows share.
 
+    What is shifted is never negative, so that a shift is the whole quotient: DuckDB divides numbers of 128 bits bit by
+    bit, which takes forty times as long, and of a million groups longer than to add them.
+
     Guarantee: totals at most D steps apart, D whole, are so when rounded.
     Proof: docs/proofs/engines.bounded.md, "One rounding a group".
     Assumes: below 2^115 in magnitude.
     Rounds: to the nearest step, once.
     """
-    half, step = 1 << (FINE_BITS - 1), 1 << FINE_BITS
-    return f"((coalesce({total}, 0)::HUGEINT + {_ABOVE + half}::HUGEINT) // {step} - {_ABOVE // step}::HUGEINT)::BIGINT"
+    above = f"coalesce({total}, 0)::HUGEINT + {_ABOVE + (1 << (FINE_BITS - 1))}::HUGEINT"
+    return f"((({above}) >> {FINE_BITS}) - {_ABOVE >> FINE_BITS}::HUGEINT)::BIGINT"
 
 
 def _count(query: BoundedQuery, rows: DuckRows, cells: DuckCells, value: Scalar | None) -> str:

@@ -150,8 +150,10 @@ class DuckScalars:
         tests = []
         if real:
             tests.append(f"{operand.double} IN ({', '.join(constant(choice, real=True) for choice in real)})")
-        if whole:
-            tests.append(f"{operand.sql} IN ({', '.join(map(constant, whole))})")
+        if whole:  # pyarrow would take no list with a number beyond 64 bits with sign; a column of 128 is not its own
+            wide = any(_constant(choice).wide for choice in whole)
+            sql = f"CAST({operand.sql} AS HUGEINT)" if wide else operand.sql
+            tests.append(f"{sql} IN ({', '.join(map(constant, whole))})")
         return _truth(" OR ".join(tests), operand)
 
 

@@ -6,7 +6,9 @@ tenth of the whole answer. Every name is quoted, every constant is a literal of 
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from farthing.query.schema import Type
@@ -65,7 +67,7 @@ def reader(name: str, native: str) -> str:
     if native in ("FLOAT", "DOUBLE"):
         return f"({column} + 0::DOUBLE)"
     if native.startswith("DECIMAL"):
-        return f"CAST({column} AS DOUBLE)"
+        return _decimal(column, native)
     if native.startswith("ENUM"):
         return f"CAST({column} AS VARCHAR)"
     if native in _EDGES:
@@ -74,6 +76,28 @@ def reader(name: str, native: str) -> str:
         return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN {read} END"
     return column
 
+
+def _decimal(column: str, native: str) -> str:
+    """Return a decimal as the nearest double: DuckDB's cast is that while it divides by an exact power of an exact one.
+
+    >>> _decimal("x", "DECIMAL(15,2)")
+    'CAST(x AS DOUBLE)'
+    """
+    digits, places = map(int, _DECIMAL.findall(native))
+    plain, spelled = f"CAST({column} AS DOUBLE)", f"TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+    if digits <= _EXACT_DIGITS:
+        return plain
+    if places > _EXACT_POWER:
+        return spelled
+    most = str(Decimal(2**53).scaleb(-places))
+    edges = (f"CAST('{sign}{most}' AS {native})" for sign in ("-", ""))
+    return f"(CASE WHEN {column} BETWEEN {' AND '.join(edges)} THEN {plain} ELSE {spelled} END)"
+
+
+_DECIMAL: Final = re.compile(r"\d+")
+_EXACT_DIGITS: Final = 15
+_EXACT_POWER: Final = 22
+"""The largest power of ten that is a double."""
 
 _COMMON_ERA: Final = ("0001-01-01 00:00:00", "9999-12-31 23:59:59")
 _EDGES: Final = {

@@ -19,7 +19,7 @@ TOTAL_CASTS: Final[dict[tuple[frozenset[str], frozenset[str]], str]] = {
     (WHOLE | {"INT128"}, frozenset({"INT128"})): "128 bits hold 64",
     (frozenset({"INT", "SMALLINT", "TINYINT", "BIGINT"}), frozenset({"BIGINT"})): "no narrower than it was",
     (frozenset({"BOOLEAN"}), frozenset({"INT", "BIGINT"})): "0 or 1",
-    (WHOLE | MOMENTS | {"BOOLEAN", "ENUM"}, frozenset({"VARCHAR"})): "everything has a spelling",
+    (WHOLE | MOMENTS | {"BOOLEAN", "ENUM", "DECIMAL"}, frozenset({"VARCHAR"})): "everything has a spelling",
     (MOMENTS, MOMENTS): "guarded to the years 1 to 9999, or what the type holds, where the column is read",
 }
 """(types of the operand, types that it becomes): why no value fails. Constants are cast before any row is read."""
@@ -32,7 +32,7 @@ BOUNDED: Final[dict[str, str]] = {
     "SUM": "at most 2^20 in size from each of fewer than 2^43 rows",
     "COALESCE": "of such a sum and 0",
     "CASE": "a part's constants",
-    "INTDIV": "a sum in fine steps told in coarse ones: at most 2^20 from each of fewer than 2^43 rows",
+    "BITWISERIGHTSHIFT": "a sum in fine steps told in coarse ones: at most 2^20 from each of fewer than 2^43 rows",
     "DATE_PART": "a part of a moment within the years 1 to 9999",
     "MAX": "a count of rows",
     "COUNT": "a count of rows",

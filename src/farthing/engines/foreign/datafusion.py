@@ -58,8 +58,12 @@ WORDS: Final[dict[str, str]] = {
     "moment": f"arrow_cast({{0}}, {_MICROS})",
     "day": "CAST({0} AS DATE)",
     "in_utc": _TIME,
+    "one_nan": "CASE WHEN isnan({0}) THEN CAST('NaN' AS DOUBLE) ELSE CAST({0} AS DOUBLE) END",
+    "unit_date": "arrow_cast({0}, 'Int64')",
+    "unit_timestamp": "arrow_cast({0}, 'Int64')",
     "read_float": "CAST({0} AS DOUBLE) + CAST('0' AS DOUBLE)",
     "read_decimal": "CAST({0} AS DOUBLE)",
+    "read_wide_decimal": "TRY_CAST(CAST({0} AS VARCHAR) AS DOUBLE)",
     "read_date": "CASE WHEN {0} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST({0} AS DATE) END",
     "read_timestamp": f"CASE WHEN {_IN_YEARS} THEN {_TIME} END",
     "read_string": "CAST({0} AS VARCHAR)",
@@ -112,6 +116,11 @@ class DataFusionBackend(DialectBackend):
         if getattr(connection, "con", None) is not None:
             for word in ("lower", "upper"):
                 _registered(connection.con, word)
+
+    def spelled_unit(self, unit: Any) -> Any:
+        """Return a unit as what has a spelling: days and times by their number, since some are in no calendar."""
+        word = next((each for each in ("date", "timestamp") if getattr(unit.type(), f"is_{each}")()), None)
+        return super().spelled_unit(unit) if word is None else self.word(f"unit_{word}", "int64", unit)
 
     def _prepare(self, sql: str) -> None:
         """Have a text planned; nothing is run before its rows are asked for."""

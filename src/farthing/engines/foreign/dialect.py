@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 WORD: Final = "word_"
 """What the names of words begin with, until they are spelled."""
 
+MOST_DIGITS: Final = 15
+"""Decimals of no more digits are cast to the nearest double by every engine; others are spelled first, by some."""
+
 EDGES: Final = {
     Type.DATE: (date(1, 1, 1), date(9999, 12, 31)),
     Type.TIMESTAMP: (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)),  # noqa: DTZ001  # no zones
@@ -167,11 +170,14 @@ class DialectBackend(ValuesBackend):
         """Every function is made of words, and these are refused where they are missing."""
 
     def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
-        """Return a table whose texts have no collation, and whose times with a zone are in UTC; and its types."""
+        """Return a table of texts without collation, one NaN, and times with a zone in UTC; and its types."""
         import ibis
 
         schema, changed = dict(table.schema()), {}
         for name, kind in schema.items():
+            if kind.is_floating() and "one_nan" in self.dialect.words:
+                schema[name] = ibis.dtype("float64")
+                changed[name] = self.word("one_nan", schema[name], table[name])
             if kind.is_string() and "plain_text" in self.dialect.words:
                 changed[name] = self.word("plain_text", kind, table[name])
             if kind.is_timestamp() and kind.timezone is not None:
@@ -181,10 +187,13 @@ class DialectBackend(ValuesBackend):
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""
-        if f"read_{kind.value}" not in self.dialect.words:
+        word = f"read_{kind.value}"
+        if kind is Type.DECIMAL and (column.type().precision or MOST_DIGITS + 1) > MOST_DIGITS:
+            word = next(each for each in ("read_wide_decimal", word) if each in self.dialect.words)
+        if word not in self.dialect.words:
             return super().read(column, kind)
         output = {Type.DECIMAL: "float64", Type.FLOAT: "float64", Type.DATE: "date", Type.TIMESTAMP: "timestamp"}
-        return self.word(f"read_{kind.value}", output.get(kind, column.type()), column)
+        return self.word(word, output.get(kind, column.type()), column)
 
     def _typed(self, column: str, kind: str) -> Any:
         """Return a column of texts as one of an ibis type: days, times and reals as constants of theirs are."""

@@ -79,6 +79,14 @@ class IbisFeatures:
             case _:
                 assert_never(one.kind)
 
+    def of_any(self, scalar: Scalar, build: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return what is built where there is a value, else NULL: DataFusion's MIN keeps what has left its frame."""
+        import ibis
+
+        name = self._rows.show(self.value(scalar).expr, "v")
+        many = self._aggregate(lambda table: table[name].count())
+        return lambda cells: ibis.cases((many(cells) > whole(0), build(cells)))
+
     def _aggregate(self, build: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Add an aggregate; return what reads it."""
         name = f"{self._rows.prefix}a{len(self.aggregates)}"

@@ -25,29 +25,23 @@ def listed(query: BoundedQuery) -> dict[str, pa.Table]:
 def numbered(keys: Keys) -> pa.Table:
     """Return the table of (i, k0, k1, ...); where NULL is listed, f0, f1, ... tell NULLs.
 
-    Joins compare NULLs in ways that differ between backends, so a stand-in beside a flag is compared instead. Keys
-    beyond int64 match no row here and are left out.
+    Joins compare NULLs in ways that differ between backends, so a stand-in beside a flag is compared instead. Whole
+    numbers beyond 64 bits with sign travel as texts, and so are they compared: not every backend has such numbers.
     """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     columns: dict[str, Any] = {"i": pa.array(np.arange(len(keys), dtype=np.int64))}
-    inside = None
     for place, name in enumerate(keys.names):
         values = keys.column(name)
-        if pa.types.is_uint64(values.type):
-            here = pc.fill_null(pc.less_equal(values, pa.scalar(2**63 - 1, pa.uint64())), True)  # noqa: FBT003  # pyarrow's own order
-            inside = here if inside is None else pc.and_(inside, here)
-            values = pc.if_else(here, values, pa.scalar(0, pa.uint64())).cast(pa.int64())
-        if pa.types.is_large_string(values.type):
+        if pa.types.is_large_string(values.type) or pa.types.is_uint64(values.type):
             values = values.cast(pa.string())
         if values.null_count:
             columns[f"f{place}"] = values.is_null()
             values = pc.fill_null(values, pa.scalar(_stand_in(values.type), values.type))
         columns[f"k{place}"] = values
-    table = pa.table(columns)
-    return table if inside is None else table.filter(inside)
+    return pa.table(columns)
 
 
 def with_places(query: BoundedQuery, backend: Backend, rows: Any, keys: Sequence[str]) -> Any:
@@ -66,6 +60,10 @@ def met(backend: Backend, rows: Any, keys: Sequence[str], table: Any, place_name
 
     rest = [name for name in rows.columns if name not in keys]
     tests = []
+    spelled = [
+        name for at, name in enumerate(keys) if rows[name].type().is_integer() and table[f"k{at}"].type().is_string()
+    ]
+    rows = rows.mutate(**{name: rows[name].cast("string") for name in spelled}) if spelled else rows
     flagged = {}
     for place, name in enumerate(keys):
         value = rows[name]

@@ -96,6 +96,8 @@ class IbisWindows:
             return self._placed(shown)
         before = set(features.aggregates)
         build, kind = features.told(Feature(FeatureKind(one.kind.value), one.value))
+        if one.value is not None and one.kind in (WindowKind.MIN, WindowKind.MAX):
+            build = features.of_any(one.value, build) if one.rows and one.rows.start is not None else build
         for name, aggregate in features.aggregates.items():
             if name not in before:
                 self._told[name] = (shown, aggregate)

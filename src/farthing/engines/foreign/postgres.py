@@ -72,6 +72,8 @@ class PostgresBackend:
             elif kind.is_timestamp() and kind.timezone is not None:
                 columns.append(f"{quoted} AT TIME ZONE 'UTC' AS {quoted}")
                 schema[name] = ibis.dtype("timestamp")
+            elif kind.is_decimal():  # `money` is one to ibis
+                columns.append(f"CAST({quoted} AS numeric) AS {quoted}")
             else:
                 columns.append(quoted)
         sql = f"SELECT {', '.join(columns)} FROM ({self.compile(table)}) AS farthing_table"

@@ -43,6 +43,8 @@ _READ: Final = {
     Type.DATE: "CASE typeof({x}) WHEN 'text' THEN farthing_day(CAST({x} AS BLOB)) END",
     Type.TIMESTAMP: "CASE typeof({x}) WHEN 'text' THEN farthing_moment(CAST({x} AS BLOB)) END",
 }
+_BYTES: Final = "CASE WHEN typeof({x}) IN ('text', 'blob') THEN CAST(typeof({x}) || {x} AS BLOB) ELSE {x} END"
+"""Values of other types, which units may have: no function of Python's can be given text that is not UTF-8."""
 
 
 class SqliteBackend:
@@ -78,7 +80,7 @@ class SqliteBackend:
         schema, columns = dict(table.schema()), []
         for name, kind in schema.items():
             quoted = '"' + name.replace('"', '""') + '"'
-            columns.append(f"{_READ.get(canonical_type(kind), '{x}').format(x=quoted)} AS {quoted}")
+            columns.append(f"{_READ.get(canonical_type(kind), _BYTES).format(x=quoted)} AS {quoted}")
         sql = f"SELECT {', '.join(columns)} FROM ({self._connection.compile(table)}) AS farthing_table"
         plain = {name: ibis.dtype("string") if kind.is_string() else kind for name, kind in schema.items()}
         return self._connection.sql(sql, schema=ibis.schema(plain)), plain

@@ -19,6 +19,7 @@ TOTAL_CASTS: Final[dict[tuple[frozenset[str], frozenset[str]], str]] = {
     (frozenset({"FLOAT", "DOUBLE", "NULL"}), frozenset({"DOUBLE"})): "no narrower than it was",
     (frozenset({"NULL"}), WHOLE | TEXT | MOMENTS | {"BOOLEAN", "DECIMAL"}): "NULL is of every type",
     (WHOLE | TEXT | MOMENTS | {"JSON", "BOOLEAN"}, TEXT): "everything has a spelling",
+    (frozenset({"DECIMAL"}), frozenset({"DECIMAL"})): "of as many digits as it has",
     (MOMENTS, MOMENTS): "within the years 1 to 9999, to which columns are guarded where they are read",
 }
 """(types of the operand, types that it becomes): why no value fails. Constants are cast before any row is read."""

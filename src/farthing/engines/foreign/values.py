@@ -84,9 +84,15 @@ class ValuesBackend(PlainBackend):
         Two values of one type never give one text, and what came before has a fixed length behind the unit.
         """
         seen = self._digest(_text(str(key)))
-        for value in (*places, unit):
+        for value in (*places, self.spelled_unit(unit)):
             seen = self._digest(_joined(_told(value), seen))
         return seen
+
+    def spelled_unit(self, unit: Any) -> Any:
+        """Return a unit as what has a spelling; refuse bytes and lists, which have none on some values."""
+        if unit.type().is_binary() or unit.type().is_nested():
+            self._refuse(f"a unit of type {type(unit.type()).__name__.lower()} that gives up groups")
+        return unit
 
     def _digest(self, text: Any) -> Any:
         """Return the MD5 of a text, in letters."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.engines.reading.version import DataFile, TableColumn, Version, local, nothing, told
+from farthing.engines.reading.version import DataFile, TableColumn, Version, local, nothing, numbers, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,10 +44,11 @@ def _named_alike(files: Sequence[str], columns: Sequence[TableColumn], mapped: b
     """
     import pyarrow.parquet as pq
 
-    alike, wanted = True, {column.name: column.key for column in columns}
+    alike, wanted = True, {column.name: (column.key, column.numbers) for column in columns}
     for path in files:
-        found = {each.name: (each.metadata or {}).get(b"PARQUET:field_id") for each in pq.read_schema(path)}
-        if not (mapped or any(found.values())):
+        schema = pq.read_schema(path)
+        found = {each.name: ((each.metadata or {}).get(b"PARQUET:field_id"), numbers(each.type)) for each in schema}
+        if not (mapped or any(number for number, _ in found.values())):
             raise ValueError
         alike = alike and found == wanted
     return alike
@@ -59,10 +60,16 @@ def _columns(table: Any) -> tuple[TableColumn, ...]:
 
     schema, mapping = table.schema(), table.name_mapping()
     names = {one.field_id: frozenset(one.names) for one in mapping.root} if mapping else {}
-    kinds = schema_to_pyarrow(schema, include_field_ids=False)
+    kinds, within = (schema_to_pyarrow(schema, include_field_ids=ids) for ids in (False, True))
     return tuple(
-        TableColumn(each.name, told(kind.type), str(each.field_id).encode(), names.get(each.field_id, frozenset()))
-        for each, kind in zip(schema.fields, kinds, strict=True)
+        TableColumn(
+            each.name,
+            told(kind.type),
+            str(each.field_id).encode(),
+            names.get(each.field_id, frozenset()),
+            numbers(numbered.type),
+        )
+        for each, kind, numbered in zip(schema.fields, kinds, within, strict=True)
     )
 
 

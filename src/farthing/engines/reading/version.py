@@ -81,12 +81,14 @@ class TableColumn:
         kind: its type, in which it is handed over.
         key: what tells it in a file: a name, or a number where the table goes by these.
         names: its names in files without numbers.
+        numbers: those of the fields within it, where the table goes by numbers.
     """
 
     name: str
     kind: pa.DataType
     key: str | bytes
     names: frozenset[str] = frozenset()
+    numbers: tuple[bytes, ...] = ()
 
     def within(self, schema: pa.Schema) -> str | None:
         """Return its name in a file; None where it is not there.
@@ -193,7 +195,10 @@ class Version:
             schema = pq.read_schema(file.path)
             for column in self.columns:
                 inside = file.holds(column, schema)
-                if isinstance(inside, str) and not becomes(schema.field(inside).type, column.kind):
+                if not isinstance(inside, str):
+                    continue
+                kind = schema.field(inside).type
+                if not becomes(kind, column.kind) or (column.numbers and numbers(kind) != column.numbers):
                     yield column.name
 
 
@@ -208,6 +213,21 @@ def told(kind: pa.DataType) -> pa.DataType:
 
     kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
+
+
+def numbers(kind: pa.DataType) -> tuple[bytes, ...]:
+    """Return the numbers of all fields within a list, struct or map, in their order.
+
+    >>> import pyarrow as pa
+    >>> numbers(pa.list_(pa.field("element", pa.int32(), metadata={"PARQUET:field_id": "7"})))
+    (b'7',)
+    """
+    found: list[bytes] = []
+    for place in range(kind.num_fields):
+        each = kind.field(place)
+        own = (each.metadata or {}).get(b"PARQUET:field_id")
+        found += [*([] if own is None else [own]), *numbers(each.type)]
+    return tuple(found)
 
 
 def stream(files: Iterable[DataFile], columns: Iterable[TableColumn]) -> pa.RecordBatchReader:

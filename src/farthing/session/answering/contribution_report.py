@@ -13,6 +13,7 @@ from farthing.accuracy.contribution_report import NoisySpread, auto_bounds, repo
 from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
+from farthing.mechanisms.geometric import GeometricRelease, rate_of
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
 from farthing.query import Bounds
 from farthing.query.aggregates import Count, Counts, NamedAggregate, Quantile, Sum
@@ -133,19 +134,25 @@ def chosen(
         )
     spread, paid = _spread(context, query, value, loss)
     cap = frame_of(context, query, request, 1).cap or context.loss(context.ledger.remaining)
-    mu = math.sqrt(float(cap.amount) * (1 if cap.parameter == "mu" else 2))
     target = request.target(query.outputs[0].name)
     least = 0.0 if target is None else target.absolute
-    z = two_sided(request.beta(query.groups))
+    beta = request.beta(query.groups)
 
     def noise(bounds: ChosenBounds) -> float:
         """Return the half-width that the whole cap buys, or the one that is asked for where that is wider."""
         most = 1.0 if bounds.lower is None or bounds.upper is None else max(abs(bounds.lower), abs(bounds.upper))
         groups = min(bounds.max_groups, query.groups)
-        return max(z * math.sqrt(groups) * bounds.max_rows * most / mu, least)
+        return max(_width(cap, groups, beta) * bounds.max_rows * most, least)
 
     best = auto_bounds(spread, noise, groups=query.groups, of_values=value is not None)
     return Bounds(max_groups=best.max_groups, max_rows=best.max_rows, lower=best.lower, upper=best.upper), paid
+
+
+def _width(cap: Booked, groups: int, beta: float) -> float:
+    """Return the half-width of what moves by one in so many groups of a unit, at this price and failure probability."""
+    if isinstance(cap, Pure):
+        return groups * math.log(1 / beta) / float(cap.amount)
+    return two_sided(beta) * math.sqrt(groups / (float(cap.amount) * (1 if cap.parameter == "mu" else 2)))
 
 
 def _known(question: CheckedQuestion) -> Query:
@@ -245,33 +252,36 @@ def _identity(context: Context, query: Query, value: Scalar | None) -> str:
 def _spread(context: Context, query: Query, value: Scalar | None, loss: Booked | None) -> tuple[NoisySpread, Booked]:
     """Return a noisy spread and what it cost now: a stored one if it is as fine as what is asked.
 
-    Guarantee: mu-GDP for mu^2 = 4/sigma^2, booked before anything is drawn.
-    Proof: [DongRS22, Cor. 3.3]; one unit moves one place of each of four histograms by one.
+    Guarantee: mu-GDP for mu^2 = 4/sigma^2, or under a pure budget epsilon-DP; booked before anything is drawn.
+    Proof: [DongRS22, Cor. 3.3; GhoshRS12]; docs/proofs/session.answering.contribution_report.md: one unit moves one
+        place of each of four histograms by one.
     Assumes: an engine that keeps the contract of `engines.Engine.spread`.
     Rounds: the price up to whole farthings.
     """
     currency = context.budget.currency
     price = context.budget.currency.of_amount(context.budget.total.amount / DEFAULT_SHARE) if loss is None else loss
-    if type(price) is not currency or currency is Pure or not price:
+    if type(price) is not currency or not price:
         raise InvalidTarget(
-            "a spread is paid in the ledger's currency, which must have a delta",
-            rule="loss=Gdp(mu) or Zcdp(rho), as the ledger is kept",
+            "a spread is paid in the ledger's currency",
+            rule=f"loss={currency.__name__}(...), as the ledger is kept",
             got=repr(loss),
-            next_step="loss=farthing.Gdp(0.02); open the ledger with Budget(epsilon=, delta=1e-6)",
+            next_step="name the loss in the ledger's currency, or none",
         )
+    pure = currency is Pure
     coin = Coin(Gdp if currency is Gdp else Zcdp, 1, 1)
-    grains = coin.grains(price) // len(_PLACES)
-    if not grains:
+    each = (price.farthings if pure else coin.grains(price)) // len(_PLACES)
+    if not each:
         raise InvalidTarget(
             "the price is too small for a spread",
-            rule="at least one grain, 2^-56 of mu^2, for each of its four histograms",
+            rule="at least one grain, 2^-56 of mu^2 (2^-40 of epsilon), for each of its four histograms",
             got=repr(price),
-            next_step="loss=farthing.Gdp(0.02)",
+            next_step="name a larger loss",
         )
-    whole = context.loss(coin.loss(grains * len(_PLACES)).farthings)
+    many = each * len(_PLACES)
+    whole = context.loss(many if pure else coin.loss(many).farthings)
     question = _identity(context, query, value)
     spread, paid = answer_and_book(
-        context, question, lambda stored: _BookedSpread(context, query, value, grains, whole, stored)
+        context, question, lambda stored: _BookedSpread(context, query, value, each, whole, stored)
     )
     kept = stored_measurement(context, question)
     return (spread if kept is None else _read(kept.blob)), paid
@@ -285,7 +295,7 @@ class _BookedSpread:
         context: the data and the books.
         query: the question, under any bounds.
         value: whose sizes are told, or None.
-        grains: what each histogram may cost.
+        each: what each histogram costs, in grains, or under a pure budget in farthings.
         price: of all of them.
         stored: what was released before, or None.
     """
@@ -293,7 +303,7 @@ class _BookedSpread:
     context: Context
     query: Query
     value: Scalar | None
-    grains: int
+    each: int
     price: Booked
     stored: Stored | None
 
@@ -313,26 +323,37 @@ class _BookedSpread:
     def measured(self, receipt: Receipt) -> tuple[tuple[NoisySpread, Booked], Booked]:
         """Measure four histograms."""
         truth = self.context.engine.spread(self.query, self.value, receipt)
-        noisy = {name: _noisy(getattr(truth, name), self.grains) for name in _PLACES}
-        sigma = float((self.grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40)
-        return (NoisySpread(**noisy, sigma=sigma), self.price), self.price
+        noisy = {name: _noisy(getattr(truth, name), self.each, pure=self._pure) for name in _PLACES}
+        return (NoisySpread(**noisy, sigma=self._sigma * (1 + 2.0**-40), geometric=self._pure), self.price), self.price
+
+    @property
+    def _pure(self) -> bool:
+        """Whether the noise is two-sided geometric."""
+        return isinstance(self.price, Pure)
+
+    @property
+    def _sigma(self) -> float:
+        """The standard deviation of the noise, or a little more."""
+        return math.sqrt(2) / rate_of(self.each, 1) if self._pure else float((self.each * float(GRAIN)) ** -0.5)
 
     def merged(self, current: bytes | None, answer: tuple[NoisySpread, Booked], receipt: Receipt) -> bytes:
         """Return the spread that is kept: the one that stands, unless ours is finer."""
         spread = answer[0]
-        facts = json.dumps({"sigma": spread.sigma}).encode()
+        facts = json.dumps({"sigma": spread.sigma, "geometric": spread.geometric}).encode()
         ours = write_blob(_padded({name: getattr(spread, name) for name in _PLACES}), {_FORMAT: facts})
         return merge(current, ours, receipt, read=None, serves=self._fine, full=True)
 
     def _fine(self, blob: bytes) -> bool:
         """Return whether a spread is as fine as what is asked."""
-        return bool(_read(blob).sigma <= (self.grains * float(GRAIN)) ** -0.5 * (1 + 1e-9))
+        return bool(_read(blob).sigma <= self._sigma * (1 + 1e-9))
 
 
-def _noisy(truth: Any, grains: int) -> Any:
-    """Return a histogram with noise on every place."""
+def _noisy(truth: Any, each: int, *, pure: bool) -> Any:
+    """Return a histogram with noise on every place, at so many farthings of epsilon, or grains."""
+    if pure:
+        return GeometricRelease(truth).release(each).astype(np.float64)
     places = len(truth)
-    return GaussianMeasurements(truth).measure(Measured.nothing(places), np.full(places, grains, np.int64)).values
+    return GaussianMeasurements(truth).measure(Measured.nothing(places), np.full(places, each, np.int64)).values
 
 
 def _padded(columns: dict[str, Any]) -> dict[str, Any]:
@@ -345,4 +366,5 @@ def _padded(columns: dict[str, Any]) -> dict[str, Any]:
 def _read(blob: bytes) -> NoisySpread:
     """Return a spread that was stored."""
     columns, facts = read_blob(blob, _FORMAT)
-    return NoisySpread(**{name: columns[name][~np.isnan(columns[name])] for name in _PLACES}, sigma=facts["sigma"])
+    places = {name: columns[name][~np.isnan(columns[name])] for name in _PLACES}
+    return NoisySpread(**places, sigma=facts["sigma"], geometric=facts.get("geometric", False))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.accuracy.laplace_state import LaplaceState, ShownLanes
+from farthing.accuracy.share_of_total import MIDDLE
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.laplace_count import Grid
-from farthing.planning.laplace_measures import LaplaceMeasuresPricing, plan_laplace_measures
+from farthing.planning.laplace_measures import LaplaceMeasuresPricing, lanes_of, plan_laplace_measures
 from farthing.privacy.loss import Pure
 from farthing.progress import Progress
 from farthing.release import Cells
@@ -67,9 +68,10 @@ class LaplaceMeasuresMethod:
         if blob is None:
             return cls(query, None, None, None)
         state, steps = state_of(blob)
-        if not len(state.shape) == len(query.measures) == len(steps):
+        lanes = lanes_of(query)
+        if not len(state.shape) == len(lanes) == len(steps):
             raise unreadable(ValueError())
-        pairs = zip(query.measures, steps, strict=True)
+        pairs = zip(lanes, steps, strict=True)
         return cls(query, blob, state, tuple(Grid.measured_at(query, measure, step) for measure, step in pairs))
 
     def plan(self, frame: Frame) -> Plan[LaplaceMeasuresPricing]:
@@ -78,8 +80,13 @@ class LaplaceMeasuresMethod:
 
     def stored_answer(self, plan: Plan[LaplaceMeasuresPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was shown before."""
-        assert self.state is not None  # noqa: S101  # a plan is free where something stands
-        return _outcome(plan, self.state, 0 * self.state.paid, plan.worst_price)
+        state = self.state or self._nothing
+        return _outcome(plan, state, 0 * state.paid, plan.worst_price)
+
+    @property
+    def _nothing(self) -> LaplaceState:
+        """The state before any look."""
+        return LaplaceState.nothing(len(lanes_of(self.query)), len(self.query.outputs), self.query.groups)
 
     def measured(
         self, context: Context, plan: Plan[LaplaceMeasuresPricing], receipt: Receipt, watcher: Watcher | None
@@ -96,9 +103,8 @@ class LaplaceMeasuresMethod:
         Rounds: nothing.
         """
         query, pricing = self.query, plan.pricing
-        empty = LaplaceState.nothing(len(query.measures), len(query.outputs), query.groups)
-        before = self.state if self.state is not None and receipt.exclusive else empty
-        lanes = MeasureChains.of(context.engine, query, receipt, pricing.grids, before)
+        before = self.state if self.state is not None and receipt.exclusive else self._nothing
+        lanes = MeasureChains.of(context.engine, query, receipt, pricing, before)
         looks: deque[TraceLook] = deque(maxlen=MOST_LOOKS * len(query.outputs))
         begun = BegunLooks(receipt, before.paid, query.max_groups, Pure.of_farthings)
 
@@ -140,25 +146,25 @@ class MeasureChains:
     Args:
         chains: for each measure one chain; the two lines of looks that leave from it draw noise of their own.
         before: what was shown before.
+        places: int64[groups], which total each group is part of, where the last chain is of totals; else None. A unit
+            moves a total once for each of its groups: so each of these pays what moving it once costs.
     """
 
-    def __init__(self, chains: tuple[LaplaceChain, ...], before: LaplaceState) -> None:
-        self._chains = chains
+    def __init__(self, chains: tuple[LaplaceChain, ...], before: LaplaceState, places: Int64 | None = None) -> None:
+        self._chains, self._places = chains, places
         self._last = [ShownLanes(last.value.copy(), last.level.copy()) for last in (before.pilot, before.claimed)]
 
     @classmethod
     def of(
-        cls, engine: Door, query: Query, receipt: Receipt, grids: tuple[Grid, ...], before: LaplaceState
+        cls, engine: Door, query: Query, receipt: Receipt, pricing: LaplaceMeasuresPricing, before: LaplaceState
     ) -> MeasureChains:
-        """Ask the engine once for all measures."""
-        truth = engine.measure(query, receipt)
-        return cls(
-            tuple(
-                chain_of(truth[place], measure.step_log2, grid)
-                for place, (measure, grid) in enumerate(zip(query.measures, grids, strict=True))
-            ),
-            before,
-        )
+        """Ask the engine once for all measures, and add up those of each total."""
+        truths, places = list(engine.measure(query, receipt)), pricing.joint.places
+        if places is not None:
+            truths.append(np.zeros(int(places.max()) + 1, np.int64))
+            np.add.at(truths[-1], places, truths[0])
+        lanes = zip(truths, lanes_of(query), pricing.grids, strict=True)
+        return cls(tuple(chain_of(truth, measure.step_log2, grid) for truth, measure, grid in lanes), before, places)
 
     def increase(self, chain: int, levels: Int64, groups: Int64) -> Int64:
         """Return by how much a look at these levels raises what each group has paid, int64[n]."""
@@ -168,9 +174,13 @@ class MeasureChains:
         """Return what one of the two lines shows of some groups at these levels, int64[measures, n]."""
         last = self._last[chain]
         for place, mechanism in enumerate(self._chains):
-            before = Shown(last.value[place, groups], last.level[place, groups], mechanism.step_log2)
-            now = mechanism.measure(before, levels[place], groups)
-            last.value[place, groups], last.level[place, groups] = now.value, now.farthings
+            once, cells, back = groups, groups, np.arange(len(groups))
+            if self._places is not None and place == len(self._chains) - 1:  # each total is shown once
+                cells, first, back = np.unique(self._places[groups], return_index=True, return_inverse=True)
+                once = groups[first]
+            before = Shown(last.value[place, once], last.level[place, once], mechanism.step_log2)
+            now = mechanism.measure(before, levels[place][np.searchsorted(groups, once)], cells)
+            last.value[place, groups], last.level[place, groups] = now.value[back], now.farthings[back]
         return last.value[:, groups]
 
 
@@ -209,5 +219,11 @@ def state_of(blob: bytes) -> tuple[LaplaceState, tuple[int, ...]]:
 
 def _outcome(plan: Plan[LaplaceMeasuresPricing], state: LaplaceState, paid: Int64, price: Booked) -> AskOutcome:
     """Return what was shown, at a price in farthings, of which each group's own are `paid`."""
-    cells = tuple(Cells(*row) for row in zip(*plan.pricing.joint.told(state), strict=True))
+    pricing = plan.pricing
+    value, lower, upper, met = pricing.joint.told(state)
+    if pricing.joint.places is not None:  # shares: 0 to 1 where nothing is known
+        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+        value = np.clip(np.full_like(value, MIDDLE) if pricing.known and not state.promises else value, lower, upper)
+    scaled = [pricing.factor * one for one in (value, lower, upper)]
+    cells = tuple(Cells(*row) for row in zip(*scaled, met | pricing.known, strict=True))
     return AskOutcome(cells, epsilons(paid), price)

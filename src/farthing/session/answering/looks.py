@@ -15,6 +15,7 @@ from farthing.planning.joint_quantiles import JointQuantilePricing
 from farthing.planning.laplace_count import LaplaceCountPricing
 from farthing.planning.laplace_measures import LaplaceMeasuresPricing
 from farthing.planning.quantile import QuantileBisectionPricing
+from farthing.planning.quantile_chains import QuantileChainsPricing
 from farthing.planning.share_of_total import ShareOfTotalPricing
 from farthing.session.core.transaction import begin_look
 
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 def in_looks(pricing: Pricing) -> bool:
     """Return whether a question is measured in several looks, each of which is begun before: one look is its price."""
     match pricing:
-        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing() | ShareOfTotalPricing():
+        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing() | QuantileChainsPricing():
             return True
+        case ShareOfTotalPricing():
+            return not pricing.shares.steady
         case LaplaceMeasuresPricing():
             return not pricing.joint.steady
         case GaussianCountPricing() | LaplaceCountPricing():

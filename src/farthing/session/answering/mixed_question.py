@@ -15,7 +15,7 @@ import numpy as np
 from farthing.planning.joint_quantiles import MOST, cheaper_together
 from farthing.planning.mixed_question import plan_mixed_question
 from farthing.query.aggregates import Quantile
-from farthing.query.share_of_total import ShareOfTotal
+from farthing.query.running_total import OverGroups
 from farthing.session.answering import contribution_report
 from farthing.session.answering.answer import answer
 from farthing.session.answering.method import AskOutcome
@@ -37,10 +37,9 @@ def kinds(context: Context, query: Query, request: Request) -> tuple[Query, ...]
 
     Equal aggregates under two names are one measurement anyway: they are asked once.
     """
-    alone = (Quantile, ShareOfTotal)
-    others = tuple(output for output in query.outputs if not isinstance(output.aggregate, alone))
+    others = tuple(output for output in query.outputs if not isinstance(output.aggregate, Quantile | OverGroups))
     parts = [replace(query, outputs=others)] if others else []
-    parts += [replace(query, outputs=(one,)) for one in query.outputs if isinstance(one.aggregate, ShareOfTotal)]
+    parts += [replace(query, outputs=(one,)) for one in query.outputs if isinstance(one.aggregate, OverGroups)]
     columns: dict[str, list[NamedAggregate]] = {}
     for output in query.outputs:
         if isinstance(output.aggregate, Quantile):

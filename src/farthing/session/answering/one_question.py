@@ -11,7 +11,7 @@ from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile, Single
-from farthing.query.share_of_total import ShareOfTotal
+from farthing.query.running_total import OverGroups
 from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
@@ -23,7 +23,7 @@ from farthing.session.answering.looks import in_looks
 from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
-from farthing.session.answering.share_of_total import ShareOfTotalMethod, refuse_pure_shares
+from farthing.session.answering.share_of_total import ShareOfTotalMethod, refuse_pure_totals
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.records import claims_of, with_claims
 from farthing.session.core.transaction import answer_and_book, charged_fresh, stored_measurement
@@ -176,8 +176,7 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
     if mechanism is not None:
         return RelativeCountMethod.of(query, mechanism, blob)
     match query.outputs:
-        case [one] if isinstance(one.aggregate, ShareOfTotal):
-            refuse_pure_shares(pure=pure)
+        case [one] if isinstance(one.aggregate, OverGroups) and not pure:
             return ShareOfTotalMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Single):
             return LaplaceCountMethod.of(query, blob) if pure else GaussianCountMethod.of(query, blob)
@@ -186,6 +185,7 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
         case outputs if all(isinstance(one.aggregate, Quantile) for one in outputs):
             return JointQuantilesMethod.of(query, blob)
         case _:
+            refuse_pure_totals(query)
             return LaplaceMeasuresMethod.of(query, blob) if pure else JointMeasuresMethod.of(query, blob)
 
 

@@ -1,17 +1,17 @@
-"""One quantile: found by a noisy bisection of the range, or by one private choice."""
+"""One quantile: found by a noisy bisection of the range, a search through Laplace chains, or one private choice."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from farthing.accuracy.quantile_chains import ShownRanks
 from farthing.accuracy.quantile_ranks import NoisyRanks, Ranks
 from farthing.accuracy.quantile_trail import Trail
 from farthing.accuracy.stop_rule import two_sided
-from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured
 from farthing.planning.quantile import (
     QuantileBisectionPricing,
@@ -19,6 +19,7 @@ from farthing.planning.quantile import (
     QuantilePricing,
     plan_quantile,
 )
+from farthing.planning.quantile_chains import QuantileChainsPricing
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.progress import Progress
@@ -26,6 +27,7 @@ from farthing.query.aggregates import Quantile
 from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session.answering.gaussian_count import parameter_of
+from farthing.session.answering.laplace_count import epsilons
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
     from farthing.accuracy.quantile_bisection import QuantileState
+    from farthing.accuracy.quantile_chain_run import ShownSides
     from farthing.engines.engine import Histogram
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
@@ -81,7 +85,7 @@ class QuantileMethod:
         """Return the answer of a free plan: what was released before."""
         pricing = plan.pricing
         found = self.standing.answer(pricing.sought)
-        if found is None and isinstance(pricing, QuantileBisectionPricing):  # a choice is free where it was made
+        if found is None and not isinstance(pricing, QuantileChoicePricing):  # a choice is free where it was made
             found = pricing.served
             if pricing.held is not None:
                 found = QuantileFound.of(pricing.sought, pricing.replayed(), pricing.served)
@@ -95,6 +99,8 @@ class QuantileMethod:
         pricing, aggregate = plan.pricing, self.query.aggregate
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
         ranks = ranks_of(context.engine.histogram(self.query, aggregate, receipt), self.query, aggregate)
+        if isinstance(pricing, QuantileChainsPricing):
+            return self._searched(pricing, ranks, receipt, watcher)
         if isinstance(pricing, QuantileChoicePricing):
             found, price, paid = chosen(pricing, ranks)
             price = context.loss(min(receipt.reserved, price.farthings))
@@ -105,6 +111,19 @@ class QuantileMethod:
         price = looks.price(state.paid - before)
         found = QuantileFound.of(pricing.sought, state, pricing.served)
         return self._outcome(found, parameter_of(state.paid - before, price), price, state.trail)
+
+    def _searched(
+        self, pricing: QuantileChainsPricing, ranks: Ranks, receipt: Receipt, watcher: Watcher | None
+    ) -> AskOutcome:
+        """Search by Laplace chains: whoever does not hold them alone begins others, and pays these in full."""
+        if not receipt.exclusive:
+            pricing = replace(pricing, held=None, served=None)
+        before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
+        looks = BegunLooks(receipt, before, pricing.max_groups, Pure.of_farthings)
+        state = searched(pricing, ranks, watcher, looks)
+        found = QuantileFound.of(pricing.sought, state, pricing.served)
+        paid = state.paid - before
+        return self._outcome(found, epsilons(paid), looks.price(paid), state.trail)
 
     def _outcome(
         self, found: QuantileFound, paid: NDArray[np.float64], price: Booked, trail: Trail | None
@@ -239,6 +258,31 @@ def bisected(
     )
 
 
+def searched(pricing: QuantileChainsPricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks) -> QuantileState:
+    """Find a quantile of every group by Laplace chains, each look begun in the ledger before it is shown.
+
+    Guarantee: over all runs of a question on one line of looks, epsilon-DP ex post for epsilon = the sum over the
+        `max_groups` most expensive groups of the state's `paid`.
+    Proof: docs/proofs/accuracy.quantile_chains.md; docs/proofs/session.answering.laplace_count.md for the books.
+    Assumes: a pure ledger; chains that are held are carried on by one line of looks; an engine that keeps `max_rows`.
+    Rounds: nothing.
+    """
+    noisy = ShownRanks(ranks, pricing.search.asked.max_rows)
+
+    def show(thresholds: Ints, held: ShownSides, farthings: Ints, groups: Ints) -> tuple[Floats, Floats]:
+        """Begin looks, then show them: what is paid is by how much the chains rise."""
+        looks.begin(farthings - held.farthings, groups)
+        return noisy.show(thresholds, held, farthings, groups)
+
+    return pricing.search.run(
+        show,
+        groups=ranks.groups,
+        held=pricing.held,
+        settled=pricing.settled(ranks.groups),
+        progress=None if watcher is None else lambda *facts: hand_over(watcher, Progress(*facts)),
+    )
+
+
 def chosen(pricing: QuantileChoicePricing, ranks: Ranks) -> tuple[QuantileFound, Booked, NDArray[np.float64]]:
     """Choose a quantile of every group by the exponential mechanism, and return it, its price and each group's own.
 
@@ -276,9 +320,6 @@ def _one(pricing: QuantileChoicePricing, farthings: int) -> Booked:
 def _least_rows(pricing: QuantileChoicePricing, ranks: Ranks, beta: float) -> NDArray[np.float64]:
     """Return what the rows of each group are at least, from a noisy count."""
     max_rows = pricing.quantile.asked.max_rows
-    if pricing.currency is Pure:
-        noisy = geometric.GeometricRelease(ranks.rows, max_rows).release(pricing.count)
-        return np.asarray(noisy - float(geometric.half_width(pricing.count, max_rows, beta)))
     lane = GaussianMeasurements(ranks.rows, max_rows)
     grains = np.full(ranks.groups, pricing.count, np.int64)
     shown = lane.measure(Measured.nothing(ranks.groups), grains).values

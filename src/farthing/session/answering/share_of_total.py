@@ -15,6 +15,7 @@ from farthing.errors import UnsupportedQuery
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.planning.share_of_total import ShareOfTotalPricing, plan_share_of_total
 from farthing.progress import Progress
+from farthing.query.running_total import RunningTotal
 from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.joint_measures import output_looks
@@ -168,15 +169,15 @@ class TotalLanes:
         return own, whole
 
 
-def refuse_pure_shares(*, pure: bool) -> None:
-    """Refuse shares of a total under a pure budget: their interval is that of Gaussian noise."""
-    if pure:
+def refuse_pure_totals(query: Query) -> None:
+    """Refuse running totals under a pure budget: their interval is that of Gaussian noise."""
+    if isinstance(query.aggregate, RunningTotal):
         raise UnsupportedQuery(
-            "a share of a total under a pure budget",
-            construct="a share of a total",
-            rule="groups and totals are measured with Gaussian noise, which needs a delta",
+            "a total over groups under a pure budget",
+            construct="a total over groups",
+            rule="what is added up over groups is told with Gaussian noise, which needs a delta",
             got="delta 0",
-            next_step="open the ledger with Budget(epsilon=, delta=1e-6); or ask for counts, and divide the answers",
+            next_step="open the ledger with Budget(epsilon=, delta=1e-6); or ask for what is counted without GROUP BY",
         )
 
 

@@ -55,6 +55,6 @@ class Draft:
         question, _ = bounded(self.context, self.read, self.given, self.request, free=True)
         query = question.query.arranged()
         asked = question.asked
-        shown = None if asked is None or asked.aftermath.shows_all else repr(asked.aftermath)
+        shown = None if asked is None or asked.shows_answer else repr(asked.aftermath)
         outputs = [output.aggregate.canonical() for output in question.outputs]
         return json.dumps([query.canonical(), outputs, self.request.mechanism, shown])

@@ -17,7 +17,7 @@ from farthing.query import Keys, Schema
 from farthing.query.aftermath import Aftermath, Order
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.expressions import Column
-from farthing.query.share_of_total import ShareOfTotal
+from farthing.query.running_total import OverGroups
 from farthing.query.words import describe
 from farthing.session.answering import mixed_question
 from farthing.session.answering.one_question import frame_of, refuse_hopeless
@@ -91,7 +91,7 @@ def shortlist(context: Context, question: CheckedQuestion, name: str, k: int, re
     output = next((output for output in query.outputs if output.name == name), None)
     if output is None or not isinstance(output.aggregate, Count | CountUnits | Sum) or not query.by:
         return None
-    if any(isinstance(one.aggregate, ShareOfTotal) for one in query.outputs):
+    if any(isinstance(one.aggregate, OverGroups) for one in query.outputs):
         return None
     target = None if request.mechanism is not None else request.target(name)
     if target is None or not target.absolute or target.confidence <= 0.5 or not 1 <= k < query.groups:

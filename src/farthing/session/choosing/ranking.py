@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
     from farthing.query import AutoBounds, Bounds, Query
     from farthing.session.answering.bounds import Read
-    from farthing.session.choosing.ranking_noise import GaussianNoise, LaplaceNoise
+    from farthing.session.choosing.ranking_noise import GaussianNoise, LaplaceNoise, Lead
     from farthing.session.choosing.ranking_record import RankingRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
 """What may be changed of a ranking, and what it is called in `RankingRequest`."""
 
-_RULE: Final = "mixture, ties at their distance"
+_RULE: Final = "mixture, ties at their distance, leads of two"
 """How leads are proved: what another rule has cut is not gone on from, since each rule may err with the whole beta."""
 
 _PRICE: Final = ("cap", "max_epsilon")
@@ -210,7 +210,18 @@ class _RankingJob:
 
             return look
 
-        after = self.contest.run(before, query.groups, begun(lines[0]), begun(lines[1]))
+        def begun_leads(measure: Lead) -> Lead:
+            """Return looks at leads that are begun first, by both groups of each."""
+
+            def look(grains: Ints, first: Ints, second: Ints) -> Floats:
+                """Begin a look at both groups, and return what it shows of their leads."""
+                looks.begin(np.repeat(grains, 2), np.stack([first, second], axis=1).ravel())
+                return measure(grains, first, second)
+
+            return look
+
+        leads = None if lines[2] is None else begun_leads(lines[2])
+        after = self.contest.run(before, query.groups, begun(lines[0]), begun(lines[1]), leads)
         price = context.loss(looks.price(after.paid - held).farthings)
         return _RankingRelease(self, replace(after, step_log2=self.noise.step_log2), price), price
 
@@ -248,7 +259,7 @@ def _ranking_of(
     again: Callable[..., Ranking],
 ) -> Ranking:
     """Return the places with what there is to say of them."""
-    k, values = job.wanted.k, standing.means
+    k, values = job.wanted.k, job.contest.shown(standing)
     unsettled, rows, place = set(job.contest.unsettled(standing)), list[Any](), 1
     for number, block in enumerate(standing.blocks):
         order = block[np.argsort(-values[block], kind="stable")]
@@ -258,13 +269,14 @@ def _ranking_of(
             break
     groups, first, settled, several = (np.array(column) for column in zip(*rows[:k], strict=True))
     width = job.contest.places(standing).half_widths(standing.information)[groups]
+    lower, upper = standing.means[groups] - width, standing.means[groups] + width
     assert job.query.keys is not None  # noqa: S101  # there are groups
     return Ranking(
         keys=job.query.keys.table.take(groups).select(list(question.query.by)),
         place=first,
-        value=values[groups],
-        lower=values[groups] - width,
-        upper=values[groups] + width,
+        value=np.clip(values[groups], lower, upper),
+        lower=lower,
+        upper=upper,
         settled=settled,
         tied=settled & several,
         paid=paid,

@@ -14,6 +14,7 @@ from farthing.mechanisms.laplace import Shown
 from farthing.planning.gaussian_count import coin_of
 from farthing.planning.laplace_count import Grid
 from farthing.privacy.loss import Pure
+from farthing.query.aggregates import Count, CountUnits
 from farthing.session.answering.laplace_count import chain_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from farthing.session.core.context import Context
 
     Measure = Callable[[Ints, Ints], Floats]
+    Lead = Callable[[Ints, Ints, Ints], Floats]
 
 _FEWEST_FARTHINGS: Final = 1 << 26
 _EXACT: Final = 1 << 53
@@ -42,6 +44,11 @@ class GaussianNoise:
 
     Attributes:
         coin: how information turns into loss.
+
+    Guarantee: as `GaussianMeasurements`, of what each group holds of its own number and of its lead together.
+    Proof: docs/proofs/mechanisms.gaussian.md, "The lead of two groups".
+    Assumes: one unit is in one group, or its counts are never negative; else leads are not measured.
+    Rounds: as `GaussianMeasurements`.
     """
 
     coin: Coin
@@ -75,8 +82,8 @@ class GaussianNoise:
 
     def lines(
         self, context: Context, query: Query, receipt: Receipt, before: RankingState | None
-    ) -> tuple[Measure, Measure]:
-        """Ask the engine, and return how looks are measured, and the pilot."""
+    ) -> tuple[Measure, Measure, Lead | None]:
+        """Ask the engine, and return how looks are measured, and the pilot, and leads where a unit moves one way."""
         del before
         step_log2 = query.measures[0].step_log2
         mechanism = GaussianMeasurements(
@@ -87,7 +94,8 @@ class GaussianNoise:
             """Return fresh noisy values of some groups."""
             return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
 
-        return measure, measure
+        one_way = query.max_groups == 1 or isinstance(query.aggregate, Count | CountUnits)
+        return measure, measure, mechanism.fresh_leads if one_way else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +144,8 @@ class LaplaceNoise:
 
     def lines(
         self, context: Context, query: Query, receipt: Receipt, before: RankingState | None
-    ) -> tuple[Measure, Measure]:
-        """Ask the engine, and return how looks are carried on, and the pilot."""
+    ) -> tuple[Measure, Measure, Lead | None]:
+        """Ask the engine, and return how looks are carried on, and the pilot; leads are not measured."""
         truth = context.engine.measure(query, receipt)
         chain = chain_of(truth[0], query.measures[0].step_log2, self.grid)
 
@@ -157,9 +165,9 @@ class LaplaceNoise:
             return np.zeros(query.groups, np.int64)
 
         if before is None:
-            return line(none(), none()), line(none(), none())
+            return line(none(), none()), line(none(), none()), None
         value = np.rint(np.ldexp(before.means, -self.step_log2)).astype(np.int64)
-        return line(value, before.information.copy()), line(none(), none())
+        return line(value, before.information.copy()), line(none(), none()), None
 
 
 def noise_of(context: Context, query: Query, frame: Frame, stored: RankingState | None) -> GaussianNoise | LaplaceNoise:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from farthing.accuracy.ranking import RankingState
 from farthing.errors import InvalidTarget
 from farthing.session.core.records import read_blob, write_blob
 
-_FORMAT = b"farthing-ranking-1"
+_FORMAT = b"farthing-ranking-2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,9 @@ def blob_of(standing: RankingState) -> bytes:
         "mean": standing.means,
         "information": standing.information,
         "block": place,
+        "rival": standing.rivals,
+        "lead": standing.leads,
+        "lead_information": standing.lead_information,
     }
     facts = {"grains": standing.pilot_grains, "foreseen": standing.foreseen, "step": standing.step_log2}
     return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
@@ -79,9 +82,17 @@ def blob_of(standing: RankingState) -> bytes:
 def standing_of(blob: bytes) -> RankingState:
     """Return the standing in a blob; refuse one that is not ours."""
     columns, facts = read_blob(blob, _FORMAT)
-    place, means = columns["block"], columns["mean"]
-    order = np.lexsort((-means, place))
-    blocks = tuple(np.split(order, 1 + np.flatnonzero(np.diff(place[order]))))
+    place = columns["block"]
     k, apart = facts["foreseen"]
-    pilot, step_log2 = (columns["pilot"], int(facts["grains"])), int(facts.get("step", 0))
-    return RankingState(*pilot, (k, apart), means, columns["information"], blocks, step_log2)
+    begun = RankingState.begun(columns["pilot"], int(facts["grains"]), (k, apart))
+    found = replace(
+        begun,
+        means=columns["mean"],
+        information=columns["information"],
+        rivals=columns["rival"],
+        leads=columns["lead"],
+        lead_information=columns["lead_information"],
+        step_log2=int(facts["step"]),
+    )
+    order = np.lexsort((-found.ordered, place))
+    return replace(found, blocks=tuple(np.split(order, 1 + np.flatnonzero(np.diff(place[order])))))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import TargetMissed, whole
+from farthing.planning import Plan
 from farthing.query import AutoBounds
 from farthing.query.aggregates import Count, Counts, Sum
 from farthing.session.answering import mixed_question
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
-    from farthing.planning import Plan
     from farthing.planning.release import ReleasePlan
     from farthing.privacy.budget import Budget
     from farthing.query import Bounds
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from farthing.session.choosing.most_common import Shortlist
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
+    from farthing.sql import asked as texts
     from farthing.sql.asked import Options
 
     Asked: TypeAlias = Callable[[Bounds, Any, frozenset[str]], CheckedQuestion]
@@ -179,6 +181,12 @@ def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: R
 
 
 def _planned(context: Context, question: CheckedQuestion, request: Request) -> Plan:
+    """Return the plan of a question without grouping sets, with what is to be said of the numbers that are shown."""
+    made = _plan_of_all(context, question, request)
+    return made if question.asked is None else reduce(Plan.with_note, question.asked.notes, made)
+
+
+def _plan_of_all(context: Context, question: CheckedQuestion, request: Request) -> Plan:
     """Return the plan of a question without grouping sets, under its bounds."""
     if question.private:
         from farthing.session.answering import private_keys
@@ -218,13 +226,20 @@ def _answered(context: Context, read: Read, given: Bounds | AutoBounds, request:
     def shown(answer: Answer) -> Answer:
         """Return the answer as it is shown."""
         whole = replace(answer, paid=answer.paid + paid) if paid else answer
-        return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
+        return whole if asked is None else _shown(whole, asked)
 
     try:
         return shown(_asked(context, question, request))
     except TargetMissed as missed:
         missed.answer = shown(missed.answer)
         raise
+
+
+def _shown(answer: Answer, asked: texts.Asked) -> Answer:
+    """Return an answer, and those that sharpen it, as HAVING, ORDER BY, LIMIT and ROUND leave it."""
+    about = "; ".join([answer.about, *asked.notes])
+    told = replace(answer, about=about).arranged(asked.aftermath, asked.columns)
+    return replace(told, _refine=lambda **changes: _shown(answer.refine(**changes), asked))
 
 
 def _asked(context: Context, question: CheckedQuestion, request: Request) -> Answer:

@@ -29,7 +29,8 @@ def with_defaults(
 ) -> Any:
     """Return the keys of a question, and the declared ones of the grouping columns that it lists none for.
 
-    A column has its declared keys, and a name that is not a column of the table those declared for that name. An
+    A column has its declared keys, and so has one of a subquery that makes rows, or of another table, of that name; a
+    name that is not a column of the table has those declared for that name. An
     expression of one column with declared keys has its values on these: public, as the keys are. So are the constants
     of a CASE that has no other values.
 
@@ -48,7 +49,8 @@ def with_defaults(
         scalar = groupings.get(name, Column(name))
         if name in (given or {}):
             continue
-        if name in declared and (scalar == Column(name) or name not in schema.names):
+        elsewhere = name not in schema.names or (isinstance(scalar, Column) and scalar.name not in schema.names)
+        if name in declared and (scalar == Column(name) or elsewhere):
             found[name] = declared[name]
             continue
         columns = columns_of(scalar)

@@ -19,7 +19,7 @@ class BoundsOptions:
         typer.Option(
             "--loss",
             metavar="mu=0.02",
-            help="What it may cost: mu= or rho=. Default: a hundredth of the budget.",
+            help="What it may cost: mu=, rho= or epsilon=. Default: a hundredth of the budget.",
             rich_help_panel=options.PRICE,
         ),
     ] = None

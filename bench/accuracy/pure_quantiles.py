@@ -1,0 +1,107 @@
+"""What a quantile by rank costs under a pure budget: by a search through Laplace chains, and by one private choice.
+
+Beside both: someone who knows the quantile's place and shows the rows on both sides of it once, at the same confidence.
+Then how often the search misses, and what a chain of ever sharper targets pays over asking for the sharpest at once.
+
+    python bench/accuracy/pure_quantiles.py [--quick] [--groups 1000] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from quantiles import LEAVES_LOG2, leaves, ranks_of
+
+from farthing.accuracy.quantile_chain_run import reach
+from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
+from farthing.accuracy.quantile_choice import ExponentialQuantile
+from farthing.accuracy.quantile_ranks import QuantileGoal
+from farthing.rounding import FARTHING
+
+BETA = 0.05
+ROWS = 10_000
+CAP = 1 << 43  # epsilon 8: nothing is cut short
+TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
+
+
+def found_at(q, rank, ranks, held=None, cap=CAP):
+    """Return what a search comes to."""
+    plan = QuantileChains(QuantileGoal(q, 0.0, 2.0**LEAVES_LOG2, LEAVES_LOG2, rank=rank), BETA, cap)
+    return plan, plan.run(ShownRanks(ranks, 1).show, groups=ranks.groups, held=held)
+
+
+def off_target(state, leaf, q, rank):
+    """Return which groups claim a rank that they do not have."""
+    at = np.rint(state.value[:, None] - 0.5)
+    edge = state.value == np.floor(state.value)
+    at = np.where(edge[:, None], state.value[:, None] - 1, at)
+    upto, below = (leaf <= at).mean(axis=1), (leaf < at).mean(axis=1)
+    return state.met & ((below > q + rank + 1e-9) | (upto < q - rank - 1e-9))
+
+
+def outside(state, leaf, plan):
+    """Return which groups have an interval without their quantile."""
+    place = np.maximum(np.ceil(plan.centre * leaf.shape[1] - 1e-9).astype(int) - 1, 0)
+    true = np.sort(leaf, axis=1)[:, place]
+    return (state.lower > true + 1) | (state.upper < true)
+
+
+def oracle(plan):
+    """Return the epsilon of one who knows the place, and shows both sides once."""
+    slack = plan.asked.slack * ROWS
+    return reach(plan.upper, np.array([BETA / 2]))[0] / slack
+
+
+def measured(kind, q, rank, groups, rng):
+    """Return the figures of one cell."""
+    leaf = leaves(kind, groups, ROWS, rng)
+    ranks = ranks_of(leaf)
+    plan, state = found_at(q, rank, ranks)
+    paid = state.paid * float(FARTHING)
+    choice = ExponentialQuantile(plan.asked).price(plan.asked.slack * ROWS, beta=BETA) * float(FARTHING)
+    held, chain = None, None
+    for times in (4, 2, 1):
+        _, chain = found_at(q, min(rank * times, 0.5), ranks, held)
+        held = chain.trail
+    return {
+        "data": kind, "q": q, "rank": rank, "epsilon": float(paid.mean()),
+        "slacks": float(paid.mean() * plan.asked.slack * ROWS),
+        "one_test": float(paid.mean() / oracle(plan)), "choice": float(paid.mean() / choice),
+        "refined": float(chain.paid.mean() / state.paid.mean()), "met": float(state.met.mean()),
+        "misses": float(off_target(state, leaf, q, rank).mean()), "outside": float(outside(state, leaf, plan).mean()),
+        "refined_misses": float(off_target(chain, leaf, q, rank).mean()),
+        "width": float((state.upper - state.lower).mean() / 2**LEAVES_LOG2),
+    }  # fmt: skip
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the groups")
+    parser.add_argument("--groups", type=int, default=1000)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    groups = asked.groups // (10 if asked.quick else 1)
+    rng = np.random.default_rng(7)
+    cells = [measured(kind, *target, groups, rng) for target in TARGETS for kind in ("even", "skewed", "lumpy")]
+    print(
+        "| data | quantile | rank | epsilon | times slack | of one test | of one choice | refined, of fresh | missed |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for one in cells:
+        print(
+            f"| {one['data']} | {one['q']} | {one['rank']} | {one['epsilon']:.4f} | {one['slacks']:.1f} |"
+            f" {one['one_test']:.1f} | {one['choice']:.2f} | {one['refined']:.2f} |"
+            f" {max(one['misses'], one['outside'], one['refined_misses']):.1%} |"
+        )
+    print(f"mean of one choice {np.mean([one['choice'] for one in cells]):.2f},", end=" ")
+    print(f"of fresh {np.mean([one['refined'] for one in cells]):.2f}")
+    if asked.json:
+        asked.json.write_text(json.dumps(cells, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Released numbers in fewer digits: free, since nothing but what was released is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Floats = NDArray[np.float64]
+
+WAYS: Final[dict[str, Callable[[Floats], Floats]]] = {
+    "ROUND": np.round,
+    "FLOOR": np.floor,
+    "CEIL": np.ceil,
+    "TRUNC": np.trunc,
+}
+"""How a number of steps becomes a whole one."""
+
+_EXACT: Final = 2.0**52  # beyond so many steps a double has no fraction
+_ALMOST: Final = 1e-9  # of a step: what arithmetic leaves of a multiple
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """What ROUND and its like do to a column of an answer.
+
+    Guarantee: where an interval holds the truth, the rounded one holds it, too, and what the same rounding makes of it.
+    Proof: [design, post-processing] the lower end only falls and the upper one only rises, to multiples of the step;
+        rounding never falls as numbers rise, and leaves multiples of the step as they are.
+    Assumes: the numbers were released.
+    Rounds: ends outward.
+
+    Attributes:
+        step: numbers become multiples of it.
+        way: one of WAYS.
+
+    >>> told = Rounding(0.1).told(np.array([12.34]), np.array([11.28]), np.array([13.4]))
+    >>> [column.tolist() for column in told]
+    [[12.3], [11.2], [13.4]]
+    """
+
+    step: float
+    way: str = "ROUND"
+
+    def told(self, value: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return values with their lower and upper ends as they are shown."""
+        low, high = self._outward(lower, "FLOOR"), self._outward(upper, "CEIL")
+        low = np.where(low > lower, low - self.step, low)
+        high = np.where(high < upper, high + self.step, high)
+        return np.clip(self.rounded(value), low, high), low, high
+
+    def rounded(self, numbers: Floats) -> Floats:
+        """Return the multiples of the step that numbers become."""
+        return self._back(WAYS[self.way](self._steps(numbers)), numbers)
+
+    def _outward(self, numbers: Floats, way: str) -> Floats:
+        """Return ends in one direction; an end that is a multiple of the step but for arithmetic is that."""
+        steps = self._steps(numbers)
+        near = np.round(steps)
+        with np.errstate(invalid="ignore"):
+            return self._back(np.where(np.abs(steps - near) <= _ALMOST, near, WAYS[way](steps)), numbers)
+
+    def __str__(self) -> str:
+        return f"{self.step:g}"
+
+    @property
+    def _parts(self) -> float:
+        """How many steps are in one, if a whole number; 0 if not."""
+        parts = float(np.round(1 / self.step))
+        return parts if parts >= 1 and abs(parts * self.step - 1) <= _ALMOST else 0.0
+
+    def _steps(self, numbers: Floats) -> Floats:
+        """Return numbers in steps."""
+        return numbers * self._parts if self._parts else numbers / self.step
+
+    def _back(self, steps: Floats, numbers: Floats) -> Floats:
+        """Return whole steps as numbers; those that have no fraction anyway stay as they are."""
+        back = steps / self._parts if self._parts else steps * self.step
+        return np.asarray(np.where(np.abs(steps) < _EXACT, back, numbers))

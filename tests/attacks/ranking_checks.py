@@ -1,0 +1,114 @@
+"""Checks of two groups that a ranking left alone: the noise of their lead, its price, and what it proves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+from scipy.stats import binom
+
+import farthing
+from farthing.accuracy.ranking import RankingContest
+from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured
+from farthing.noise.bits import seeded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RUNS = 120
+
+
+def lead_of_two() -> tuple[str, ...]:
+    """Hold a lead to the noise that it pays for, to the books, to units that move one way, and to its chance."""
+    return _noise() + _booked() + _both_ways() + _proved()
+
+
+def _noise() -> tuple[str, ...]:
+    """Measure one lead many times: its spread is that of one group's value for the same grains."""
+    mechanism = GaussianMeasurements(np.array([700, 200]), 3, bits=seeded(4))
+    zeros = np.zeros(4_000, np.int64)
+    shown = mechanism.fresh_leads(np.full(4_000, 1 << 52), zeros, zeros + 1)
+    spread, right = float(np.std(shown - 500)), 3 * 4.0
+    return (f"a lead has noise of {spread:.3g}, not {right:.3g}",) * (abs(math.log(spread / right)) > 0.1)
+
+
+def measured(session: farthing.Session, **asked: object) -> tuple[farthing.Ranking, NDArray[np.int64], int]:
+    """Return a ranking, the grains that were measured of each of eight groups, and how many leads of them."""
+    grains, leads = np.zeros(8, np.int64), np.zeros(1, np.int64)
+    value, lead = GaussianMeasurements.measure, GaussianMeasurements.fresh_leads
+
+    def one(
+        self: GaussianMeasurements, state: Measured, cost: NDArray[np.int64], groups: NDArray[np.int64]
+    ) -> Measured:
+        """Measure groups, and count their grains."""
+        np.add.at(grains, groups, cost)
+        return value(self, state, cost, groups)
+
+    def two(self: GaussianMeasurements, cost: NDArray[np.int64], *pair: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Measure leads, and count the grains of both groups."""
+        leads[0] += len(cost)
+        for groups in pair:
+            np.add.at(grains, groups, cost)
+        return lead(self, cost, *pair)
+
+    with mock.patch.multiple(GaussianMeasurements, measure=one, fresh_leads=two):
+        ranking = session.ranking("g", keys={"g": list(range(8))}, **asked)
+    return ranking, grains, int(leads[0])
+
+
+def table(*, signed: bool = False) -> pa.Table:
+    """Return eight groups of units who are in several each, of which two are the largest, and close."""
+    sizes = np.array([5_050, 5_000, 2_000, 900, 800, 700, 600, 500])
+    group = np.repeat(np.arange(8), sizes)
+    unit = np.concatenate([np.arange(size) for size in sizes])
+    value = np.where(group % 2, -1.0, 1.0) * (1.0 if signed else 0.0)
+    return pa.table({"g": group, "u": unit, "v": value})
+
+
+def _booked() -> tuple[str, ...]:
+    """Rank close groups: no more of any of them is measured than its members are said to pay."""
+    rows = table()
+    for unit, bounds, most in ((None, {}, 1), ("u", {"bounds": farthing.Bounds(max_rows=1, max_groups=3)}, 3)):
+        with farthing.Session(rows, unit=unit, budget=farthing.Budget(mu=8)) as session:
+            ranking, grains, leads = measured(session, k=2, cap="all", **bounds)
+            lost, booked = float(np.sort(grains)[-most:].sum() * GRAIN), float(ranking.paid.amount)
+            if not leads:
+                return ("the lead of two close groups was not measured",)
+            if lost > booked:
+                return (f"a ranking measured mu^2 {lost:.4g}, and booked {booked:.4g}",)
+    return ()
+
+
+def _both_ways() -> tuple[str, ...]:
+    """Rank sums of both signs, of units in several groups: a lead would move by twice what a sum does."""
+    bounds = farthing.Bounds(max_rows=1, max_groups=2)
+    with farthing.Session(table(signed=True), unit="u", budget=farthing.Budget(mu=8)) as session:
+        leads = measured(session, k=8, value="v", lower=-1, upper=1, bounds=bounds, cap=farthing.Gdp(0.5))[2]
+    return ("a lead was measured where a unit may move it twice as far",) * bool(leads)
+
+
+def _proved() -> tuple[str, ...]:
+    """Rank two groups that are all but equal: the smaller one is seldom told to be the larger one."""
+    wrong = sum(first_of_two(seed, cap=1 << 24) == 1 for seed in range(RUNS))
+    said = f"the smaller of two groups was placed first in {wrong} of {RUNS} rankings"
+    return (said,) * bool(wrong > binom.isf(1e-10, RUNS, 0.05))
+
+
+def first_of_two(seed: int, *, cap: int) -> int | None:
+    """Return which of two groups, the second of which is smaller by a hair, is placed first; None if neither is."""
+    rng, truth, per_grain = np.random.default_rng(seed), np.array([1e-9, 0.0]), 2.0**-20
+
+    def noise(grains: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the noise of so many grains."""
+        return rng.standard_normal(len(grains)) / np.sqrt(grains * per_grain)
+
+    end = RankingContest(1, 0.05, per_grain, cap).run(
+        None,
+        2,
+        lambda grains, groups: truth[groups] + noise(grains),
+        lead=lambda grains, first, second: truth[first] - truth[second] + noise(grains),
+    )
+    return int(end.blocks[0][0]) if len(end.blocks) == 2 else None

@@ -1,0 +1,90 @@
+"""What any rule pays for the first places in order: the rows that turn it round, and prices above it."""
+
+import math
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farthing.accuracy.ranking import RankingContest
+from farthing.errors import InvalidOption
+from farthing.limits import ranking_limit
+from farthing.normal import ndtri
+
+GRAIN = 2.0**-56
+
+
+def right(counts, told):
+    """Return whether groups that are told in order are the largest, by the definition."""
+    rest = [own for group, own in enumerate(counts) if group not in told]
+    shown = [counts[group] for group in told]
+    return all(a >= b for a, b in pairwise(shown)) and min(shown) >= max(rest, default=0)
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=6), st.data())
+def test_so_many_rows_make_every_right_order_wrong(counts, data):
+    """Some group exists to which they are added; fewer leave an order right, where the first places have no ties."""
+    k = data.draw(st.integers(1, len(counts)))
+    limit = ranking_limit(counts, k, beta=0.05)
+    orders = [told for told in permutations(range(len(counts)), k) if right(counts, told)]
+
+    def turned(rows):
+        """Return whether rows more in one group make all of these orders wrong."""
+        lumps = ([own + rows * (place == group) for place, own in enumerate(counts)] for group in range(len(counts)))
+        return any(not any(right(lump, told) for told in orders) for lump in lumps)
+
+    if limit.rows:
+        assert turned(limit.rows)
+        ranked = sorted(counts, reverse=True)
+        if len(set(ranked[: k + 1])) == len(ranked[: k + 1]):
+            assert not any(turned(rows) for rows in range(1, limit.rows))
+    else:
+        assert len(set(sorted(counts)[::-1][: k + 1])) == 1
+
+
+def test_the_limits_are_those_of_coins():
+    """By hand, for a lead of 500; ties that are not of the first places count for nothing."""
+    coin = 0.9 * math.log(19)
+    limit = ranking_limit([3_000, 10_000, 10_500, 3_000, 3_000], 2, beta=0.05)
+
+    assert limit.rows == 501
+    assert limit.mu_squared == pytest.approx(2 * coin / 501**2)
+    assert limit.epsilon == pytest.approx(coin / 501)
+    assert ranking_limit([7, 7, 7, 1], 2, beta=0.05).mu_squared == 0.0
+    assert ranking_limit([7, 7, 7, 1], 3, beta=0.05).rows == 7
+
+
+def test_no_rule_pays_less():
+    """A ranking that proves its order, and one look that is right at these groups and at none beside them."""
+    truth, rng, runs = np.array([600.0, 500.0, 100.0]), np.random.default_rng(2), 10
+
+    def noise(grains):
+        return rng.standard_normal(len(grains)) / np.sqrt(grains * GRAIN)
+
+    def paid():
+        end = RankingContest(1, 0.05, GRAIN, 1 << 56).run(
+            None,
+            3,
+            lambda grains, groups: truth[groups] + noise(grains),
+            lead=lambda grains, first, second: truth[first] - truth[second] + noise(grains),
+        )
+        assert end.blocks[0].tolist() == [0]
+        return end.paid.max() * GRAIN
+
+    least = ranking_limit(truth.astype(int), 1, beta=0.05).mu_squared
+    one_test = (2 * ndtri(0.95) / 101) ** 2  # of the lead, against no lead at all: it knows both
+
+    assert least < one_test
+    assert least < np.mean([paid() for _ in range(runs)])
+
+
+@pytest.mark.parametrize(
+    ("counts", "k", "beta"),
+    [([5], 1, 0.05), ([5, 4], 3, 0.05), ([5, 4], 0, 0.05), ([5, -4], 1, 0.05), ([5.5, 4], 1, 0.05), ([5, 4], 1, 0.5)],
+)
+def test_what_is_no_ranking_is_refused(counts, k, beta):
+    """One group, too many places or none, what is no count, and a chance that a coin has."""
+    with pytest.raises(InvalidOption, match="rows of groups"):
+        ranking_limit(counts, k, beta=beta)

@@ -1,0 +1,117 @@
+"""ROUND and its like around what is released: read, refused by place, and done to numbers with their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farthing import Budget, Session
+from farthing.errors import UnsupportedQuery
+from farthing.query import Schema, Type
+from farthing.query.rounding import WAYS, Rounding
+from farthing.sql import parse
+
+SCHEMA = Schema.of({"zone": Type.STRING, "fare": Type.FLOAT})
+ROWS = pa.table({"zone": np.repeat(["centre", "port"], [900, 300]), "fare": np.linspace(0, 9, 1200)})
+KEYS = {"zone": ["centre", "port"]}
+MEAN = "AVG(CLAMP(fare, 0, 9))"
+SHARE = "COUNT(*) / SUM(COUNT(*)) OVER ()"
+SPELLINGS = {
+    f"ROUND({MEAN}, 2)": (0.01, "ROUND"),
+    f"ROUND({MEAN})": (1, "ROUND"),
+    "ROUND(COUNT(*), -2)": (100, "ROUND"),
+    f"TRUNC({MEAN}, 1)": (0.1, "TRUNC"),
+    f"CEILING({MEAN})": (1, "CEIL"),
+    f"CAST({MEAN} AS INTEGER)": (1, "ROUND"),
+    f"{MEAN}::DECIMAL(10, 2)": (0.01, "ROUND"),
+    f"ROUND({MEAN}::NUMERIC, 1)": (0.1, "ROUND"),
+    f"ROUND(100.0 * {SHARE}, 1)": (0.1, "ROUND"),
+    f"100 * ROUND({SHARE}, 3)": (0.1, "ROUND"),
+    f"ROUND({MEAN}, 2) / 4": (0.0025, "ROUND"),
+    f"ROUND(FLOOR({MEAN}), 2)": (1, "FLOOR"),
+    f"ROUND({MEAN} - AVG(CLAMP(fare, 0, 5)), 1)": (0.1, "ROUND"),
+}
+
+
+@pytest.mark.parametrize("number", SPELLINGS)
+def test_rounded_numbers_are_read(number):
+    """As people and tools write them; the number itself is that without rounding, however it is scaled."""
+    asked = parse(f"SELECT zone, {number} AS n FROM t GROUP BY zone", table="t", schema=SCHEMA)
+    ((name, how),) = asked.aftermath.rounded
+
+    assert name == "n"
+    assert (pytest.approx(how.step), how.way) == SPELLINGS[number]
+    assert "rounded: n to" in asked.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "construct"),
+    [
+        (f"ROUND({MEAN}, 1.5)", "ROUND to that many places"),
+        (f"ROUND({MEAN}, COUNT(*))", "ROUND to that many places"),
+        (f"ROUND({MEAN}, 16)", "ROUND to that many places"),
+        (f"CEIL({MEAN}, 1)", "CEIL of an aggregate"),
+        (f"ROUND({MEAN}) - ROUND(COUNT(*))", "ROUND of an aggregate"),
+        (f"1 / ROUND({MEAN})", "ROUND of an aggregate"),
+    ],
+)
+def test_other_rounding_is_refused(number, construct):
+    """Places that are not written out, and rounding within arithmetic."""
+    with pytest.raises(UnsupportedQuery) as caught:
+        parse(f"SELECT zone, {number} AS n FROM t GROUP BY zone", table="t", schema=SCHEMA)
+
+    assert construct == caught.value.construct
+
+
+@given(
+    st.floats(-1e12, 1e12),
+    st.floats(0, 1e6),
+    st.floats(0, 1),
+    st.sampled_from([1e-15, 1e-6, 0.01, 0.1, 0.25, 0.3, 1.0, 7.0, 100.0, 1e15]),
+    st.sampled_from(sorted(WAYS)),
+)
+def test_rounded_intervals_hold_the_truth_and_what_rounding_makes_of_it(lower, width, place, step, way):
+    """Ends go outward, by less than two steps; a truth within stays within, rounded or not; so does the value."""
+    upper, how = lower + width, Rounding(step, way)
+    truth = min(max(lower + place * width, lower), upper)
+    value, low, high = (float(column[0]) for column in how.told(*(np.array([one]) for one in (truth, lower, upper))))
+
+    assert lower - 2 * step <= low <= min(lower, truth)
+    assert max(upper, truth) <= high <= upper + 2 * step
+    assert low <= value <= high
+    assert low <= float(how.rounded(np.array([truth]))[0]) <= high
+
+
+def test_having_reads_the_number_and_its_alias_what_is_shown():
+    """The aggregate's own text is the released number before rounding; the alias, and ROUND again, the rounded one."""
+    text = f"SELECT zone, ROUND({MEAN}) AS m FROM t GROUP BY zone"
+    named = {"keys": KEYS, "absolute": 0.4, "confidence": 0.999}
+    with Session(ROWS, name="t", budget=Budget(mu=20)) as session:
+        plain = session.sql(f"SELECT zone, {MEAN} AS m FROM t GROUP BY zone", **named)
+        shown = session.sql(text, **named)
+        first, rounded = float(plain.value[0]), float(shown.value[0])
+        cut = f"HAVING {MEAN} >= {first!r} AND m = {rounded!r} AND ROUND({MEAN}) = m_upper - 1"
+        kept = session.sql(f"{text} {cut} ORDER BY ROUND({MEAN}) DESC", **named)
+        sharper = shown.refine(absolute=0.2)
+
+    assert np.array_equal(np.round(plain.value), shown.value)
+    assert np.array_equal(np.floor(plain.lower), shown.lower)
+    assert np.array_equal(np.ceil(plain.upper), shown.upper)
+    assert not shown.paid
+    assert len(kept.value) <= 1
+    assert np.array_equal(np.round(sharper.value), sharper.value)
+
+
+def test_a_select_above_rounds_what_it_shows():
+    """Under the same alias or another one, sorted by it, over a condition."""
+    below = f"SELECT zone, 100 * {SHARE} AS pct FROM t GROUP BY zone"
+    with Session(ROWS, name="t", budget=Budget(mu=20)) as session:
+        for alias in ("pct", "p"):
+            text = f"SELECT zone, ROUND(pct, 0) AS {alias} FROM ({below}) AS s WHERE pct > 1 ORDER BY {alias} DESC"
+            answer = session.sql(text, keys=KEYS, absolute=5, confidence=0.999)
+            assert (alias,) == answer.names
+            assert ["centre", "port"] == answer.keys["zone"].to_pylist()
+            assert np.array_equal(np.round(answer.value), answer.value)

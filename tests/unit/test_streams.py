@@ -1,0 +1,73 @@
+"""Rows that come as a stream are all there for every scan of a question that reads its table more than once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from farthing import Bounds, Budget, Csv, Session
+from farthing.engines.duck.streams import rescanned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = pa.table({
+    "rider": np.arange(30_000) % 5_000,
+    "zone": np.repeat(["centre", "port", "north"], [15_000, 10_000, 5_000]),
+})  # fmt: skip
+FEATURES = "SELECT rider, COUNT(*) AS {} FROM rides {} GROUP BY rider"
+N, M = FEATURES.format("n", ""), FEATURES.format("m", "WHERE zone = 'port'")
+TEXTS = {
+    f"SELECT COUNT(*) FROM rides JOIN ({N}) AS t USING (rider) WHERE n > 5": 30_000,
+    f"WITH a AS ({N}), b AS ({M}) SELECT COUNT(*) FROM a JOIN b ON a.rider = b.rider WHERE n > m": 5_000,
+    "SELECT COUNT(*) FROM (SELECT rider FROM rides WHERE zone = 'port' UNION ALL SELECT rider FROM rides) u": 40_000,
+}
+
+
+def _source(kind: str, folder: Path) -> Any:
+    """Return the rows as a source of some kind."""
+    if kind == "a CSV file":
+        pyarrow.csv.write_csv(ROWS, folder / "rides.csv")
+        return Csv(folder / "rides.csv", columns={"rider": "integer"})
+    if kind == "text that is not UTF-8":
+        zones = pa.array([zone.encode() for zone in ROWS["zone"].to_pylist()] + [b"\xff"], pa.binary())
+        bad = pa.StringArray.from_buffers(30_001, *zones.cast(pa.binary()).buffers()[1:])
+        rows = pa.table({"rider": [*ROWS["rider"].to_pylist(), 1], "zone": bad})
+        pyarrow.parquet.write_table(rows, folder / "rides.parquet")
+        return folder / "rides.parquet"
+    return duckdb.connect().from_arrow(ROWS)
+
+
+@pytest.mark.parametrize("kind", ["a CSV file", "a DuckDB relation", "text that is not UTF-8"])
+def test_a_stream_is_read_again_for_each_scan(kind: str, tmp_path: Path) -> None:
+    """Answers are those of a table, not of what another scan left over."""
+    how: dict[str, Any] = {"unit": "rider", "bounds": Bounds(3, 20), "budget": Budget(rho=4_000), "name": "rides"}
+    with Session(_source(kind, tmp_path), **how) as session:
+        for text, truth in TEXTS.items():
+            answer = session.sql(text, absolute=1_000, confidence=0.999999, cap="all")
+            assert answer.lower <= truth <= answer.upper, text
+            assert answer.met
+
+
+def test_the_first_stream_is_used_and_later_ones_are_loaded() -> None:
+    """A question that reads its table once loads it once; a table is handed over as it is."""
+    loaded: list[pa.RecordBatchReader] = []
+
+    def load() -> pa.RecordBatchReader:
+        loaded.append(ROWS.to_reader())
+        return loaded[-1]
+
+    connection = duckdb.connect()
+    connection.register("once", rescanned(load))
+    assert connection.sql("SELECT count(*) FROM once").fetchone() == (30_000,)
+    assert len(loaded) == 1
+    assert connection.sql("SELECT count(*) FROM once AS a JOIN once AS b ON a.rider + 1 = b.rider").fetchone() == (
+        179_964,
+    )
+    assert rescanned(lambda: ROWS) is ROWS

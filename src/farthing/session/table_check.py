@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from farthing.engines.opening import source_of
 from farthing.engines.reading import text
-from farthing.engines.reading.left_out import LeftOut, left_out
+from farthing.engines.reading.left_out import LinesLeftOut, left_out
 from farthing.engines.reading.source import CsvFiles
 from farthing.errors import DataError
 from farthing.query.schema import Type
@@ -124,7 +124,7 @@ class TableCheck:
 
     reading: Csv | None
     rows: int
-    left_out: LeftOut | None
+    left_out: LinesLeftOut | None
     columns: tuple[ColumnCheck, ...]
     cuts: tuple[CutCheck, ...]
     keys: tuple[KeyCheck, ...]
@@ -182,7 +182,7 @@ def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[A
     )
 
 
-def left_out_of(table: str | Csv) -> LeftOut:
+def left_out_of(table: str | Csv) -> LinesLeftOut:
     """Return which lines of a CSV do not fit how it is read.
 
     Raises:

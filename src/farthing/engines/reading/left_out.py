@@ -21,7 +21,7 @@ MOST_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LinesLeftOut:
     """The lines of a CSV table that make none of its rows.
 
     Attributes:
@@ -41,7 +41,7 @@ class LeftOut:
         return "; ".join([*shown, *(["and more"] if self.dropped > len(self.examples) else [])])
 
 
-def left_out(csv: CsvFiles) -> LeftOut:
+def left_out(csv: CsvFiles) -> LinesLeftOut:
     """Read the whole files, and return which lines are left out."""
     lines, dropped, examples = 0, 0, list[tuple[int, str]]()
     for path in csv.files:
@@ -53,7 +53,7 @@ def left_out(csv: CsvFiles) -> LeftOut:
             if lost and len(examples) < MOST_SHOWN:
                 examples += list(_wrong(block, number, csv.reading, len(csv.names)))[: MOST_SHOWN - len(examples)]
             lines, dropped, number = lines + held, dropped + lost, number + block.count(b"\n")
-    return LeftOut(lines, dropped, tuple(examples))
+    return LinesLeftOut(lines, dropped, tuple(examples))
 
 
 def _wrong(block: bytes, number: int, reading: Csv, width: int) -> Iterator[tuple[int, str]]:

@@ -333,6 +333,8 @@ _SHARED: Final = {
     "{name: number}": "by name",
     "with by= or GROUP BY": "with GROUP BY",
     "is attached as .answer": "is shown",
+    'declared: farthing.Csv(path, columns={"age": "integer"}), or [csv.TABLE.columns] in': "declared, under "
+    "[csv.TABLE.columns] in",
 }
 _PHRASES: Final = {
     Face.PYTHON: dict[str, str](),

@@ -514,17 +514,38 @@ def test_a_bad_reading_in_the_settings_is_refused(lines, words, code):
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_csv_without_a_declaration_is_text():
-    """Nothing is guessed: a sum of an undeclared column is refused, free, with how to declare it."""
+def test_a_csv_without_a_declaration_is_refused():
+    """Whatever is in it: whether a line would be left out is a secret. `check` declares how it is read."""
     Path("trips.csv").write_text(CSV, encoding="utf-8")
     assert 0 == run("init", "trips.csv", "--unit", "row", "--epsilon", "1", "--delta", "1e-6").exit_code
     before = Path("farthing.toml").read_text(encoding="utf-8")
     Path("farthing.toml").write_text(without_readings(before), encoding="utf-8")
-    refused = run("plan", "SELECT SUM(day) FROM trips", "--lower", "0", "--upper", "6", "--absolute", "200")
+    question = ("plan", "SELECT SUM(day) FROM trips", "--lower", "0", "--upper", "6", "--absolute", "200")
+    refused = run(*question)
+    Path("trips.csv").write_text(CSV + "a line, that, does, not, fit\n", encoding="utf-8")
+    ragged = run(*question)
+
+    assert 2 == refused.exit_code == ragged.exit_code
+    assert "do not say how the CSV table 'trips' is read" in refused.stderr
+    assert refused.stderr == ragged.stderr
+    assert 0 == run("check").exit_code
+    assert 0 == run(*question).exit_code
+
+
+@pytest.mark.usefixtures("folder")
+def test_init_tells_the_lines_that_would_be_left_out():
+    """Where, how many and why; nothing is written; with --drop-lines they are left out."""
+    Path("trips.csv").write_text(CSV + 'too,few\n"a\nb",c,1\n', encoding="utf-8")
+    asked = ("init", "trips.csv", "--unit", "row", "--epsilon", "1", "--delta", "1e-6")
+    refused = run(*asked)
 
     assert 2 == refused.exit_code
-    assert "declared" in refused.stderr or "text" in refused.stderr
-    assert 0 == spent()
+    told = " ".join(refused.stderr.split())
+    assert "3 lines of 603 in trips.csv would be left out" in told
+    assert "line 602: 2 fields, where the header has 3" in told
+    assert "lines 603, 604: a quote out of place" in told
+    assert not Path("farthing.toml").exists()
+    assert 0 == run(*asked, "--drop-lines").exit_code
 
 
 @pytest.mark.usefixtures("ready")

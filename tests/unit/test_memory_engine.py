@@ -220,14 +220,16 @@ def test_a_text_that_says_nan_is_a_key():
 
 
 def test_spread_counts_each_unit_once():
-    """Ann has two groups and at most three rows in one; values from 1 to 8, bob from -50 to infinity."""
+    """Ann has two groups, at most three rows in one, values from 1 to 8; of a value only rows that have it count."""
     spread = MemoryEngine(DATA, SCHEMA).spread(asked(Count()), X, 0)
 
     assert {1: 2} == {place: count for place, count in enumerate(spread.groups.tolist()) if count}
-    assert {1: 2} == {place: count for place, count in enumerate(spread.rows.tolist()) if count}
+    assert {0: 1, 1: 1} == {place: count for place, count in enumerate(spread.rows.tolist()) if count}
     assert {bucket(1.0), bucket(-50.0)} == set(np.flatnonzero(spread.least).tolist())
     assert {bucket(8.0), BUCKETS - 1} == set(np.flatnonzero(spread.greatest).tolist())
-    assert 0 == MemoryEngine(DATA, SCHEMA).spread(asked(Count()), None, 0).least.sum()
+    every = MemoryEngine(DATA, SCHEMA).spread(asked(Count()), None, 0)
+    assert {1: 2} == {place: count for place, count in enumerate(every.rows.tolist()) if count}
+    assert 0 == every.least.sum()
 
 
 def test_buckets_are_powers_of_two():

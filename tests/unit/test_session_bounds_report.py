@@ -36,6 +36,25 @@ def test_the_report_knows_what_is_cut():
         assert Gdp(0.5) >= cut.paid == session.spent
 
 
+def test_a_report_on_a_value_is_about_the_rows_that_have_it():
+    """Where most values are NULL the bounds cut few of those that are there; a report on rows says what it said."""
+    there = np.arange(TABLE.num_rows) % 16 == 0
+    few = TABLE.set_column(2, "fare", pa.array(TABLE["fare"].to_numpy(), mask=~there))
+    who = few["who"].to_numpy()
+    kept = [np.minimum(np.bincount(each), 6).sum() / len(each) for each in (who, who[there])]
+    with Session(few, unit="who", budget=Budget(mu=20), bounds=Bounds(max_rows=6)) as session:
+        every = session.bounds_report(loss=Gdp(8))  # noise that is nearly none: what is left are the powers of two
+        valued = session.bounds_report("fare", loss=Gdp(8), bounds=Bounds(1, 6, 0, 100))
+        answer = session.sql("SELECT COUNT(fare) AS n FROM data", absolute=500)
+
+    assert kept[0] < 0.55
+    assert kept[1] > 0.99
+    for share, cut in zip(kept, (every, valued), strict=True):
+        assert cut.report.kept.lower <= share <= cut.report.kept.upper
+    assert every.report.kept.value + 0.25 < valued.report.kept.value
+    assert valued.report.kept.value == answer.kept.value
+
+
 def test_it_is_measured_once():
     """Reports on other bounds of the same question are free; a finer one is paid for."""
     with opened() as session:

@@ -10,7 +10,7 @@ import pytest
 from farthing.engines.evaluate import evaluate
 from farthing.errors import UnsupportedQuery
 from farthing.query.schema import Schema, Type
-from farthing.sql import parse_scalar
+from farthing.sql import parse_predicate, parse_scalar
 
 SCHEMA = Schema.of({"d": Type.DATE, "t": Type.TIMESTAMP})
 MOMENTS = [dt.datetime(2013, 1, 31, 7, 5, 9), dt.datetime(1969, 12, 1, 23, 59, 59), dt.datetime(987, 6, 15)]  # noqa: DTZ001
@@ -43,3 +43,39 @@ def test_other_forms_are_refused(text):
     """By name, with what is understood."""
     with pytest.raises(UnsupportedQuery):
         parse_scalar(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("d >= TIMESTAMP '2013-01-31 00:00:00'", "d >= DATE '2013-01-31'"),
+        ("t >= timestamp with time zone '2013-01-31 10:00:00.000Z'", "t >= TIMESTAMP '2013-01-31 10:00:00'"),
+        ("t >= '2013-01-31T10:00:00+00:00'::timestamptz", "t >= TIMESTAMP '2013-01-31 10:00:00'"),
+        ("t::timestamptz >= TO_TIMESTAMP(1359626400)", "t >= TIMESTAMP '2013-01-31 10:00:00'"),
+        ("d > MAKE_DATE(2013, 1, 31)", "d > DATE '2013-01-31'"),
+        ("TIME_BUCKET('1 hour', t) = DATE_TRUNC('hour', t)", "DATE_TRUNC('hour', t) = TIME_BUCKET('3600.000s', t)"),
+        ("TIME_BUCKET(INTERVAL '1 week', d) = d", "DATE_TRUNC('week', d) = d"),
+        ("TO_CHAR(t, 'YYYY-MM-DD HH24:MI:SS') = 'x'", "STRFTIME(t, '%Y-%m-%d %H:%M:%S') = 'x'"),
+        ("EXTRACT(YEAR FROM t) IN ('2013', '-1')", "EXTRACT(YEAR FROM t) IN (2013, -1)"),
+        ("EXTRACT(YEAR FROM t) = '2013'", "EXTRACT(YEAR FROM t) = 2013"),
+        ("STRFTIME(t, '%Y') ILIKE '20A%'", "LOWER(STRFTIME(t, '%Y')) LIKE '20a%'"),
+    ],
+)
+def test_other_words_for_one_condition(text, same):
+    """What tools write is the condition that it stands for, and has its identity."""
+    assert parse_predicate(same, SCHEMA).canonical() == parse_predicate(text, SCHEMA).canonical()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["d >= TIMESTAMP '2013-01-31 10:00:00'", "t >= timestamp with time zone '2013-01-31 10:00:00+02'",
+     "STRFTIME(t, '%Y')::timestamptz > t", "TIME_BUCKET('5 minutes', t) = t", "TIME_BUCKET('300.000s', t) = t",
+     "TO_CHAR(t, 'Month') = 'May'", "TO_CHAR(t, d) = 'x'", "MAKE_DATE(2013, 2, 30) > d", "MAKE_DATE(2013, d, 1) > d",
+     "TO_TIMESTAMP(1e30) > t", "TO_TIMESTAMP(99999999999) > t", "EXTRACT(YEAR FROM t) = '2013.5'",
+     "EXTRACT(YEAR FROM t) IN ('2013', 'x')", "STRFTIME(t, '%Y') = 2013", "STRFTIME(t, '%Y') ILIKE 'Ä'",
+     "STRFTIME(t, '%Y') ILIKE STRFTIME(d, '%Y')"],
+)  # fmt: skip
+def test_what_is_not_surely_that_is_refused(text):
+    """Times within a day, other zones, buckets of several units, and texts that are no number."""
+    with pytest.raises(UnsupportedQuery):
+        parse_predicate(text, SCHEMA)

@@ -59,7 +59,7 @@ class Spread:
 
     Attributes:
         groups: int64[32], units by floor(log2) of the number of listed groups in which they have rows that count.
-        rows: int64[32], units by floor(log2) of their most rows in one group.
+        rows: int64[32], units by floor(log2) of their most rows in one group; of a value, of those rows that have it.
         least, greatest: int64[129], units by the `bucket` of their least and greatest value; all zero without a value.
     """
 
@@ -198,7 +198,9 @@ class Engine(Protocol):
     def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:
         """Return how much units would contribute without any bounds, before anything is cut.
 
-        Of a part of a partition only the units that the hash keeps in that part are told, as everywhere.
+        Of a value only the units that have it somewhere are told: they are cut by all their groups, since these are
+        given up whether or not the value is there, and by their rows that have it. Of a part of a partition only the
+        units that the hash keeps in that part are told, as everywhere.
         """
 
 

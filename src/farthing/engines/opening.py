@@ -6,11 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.engines.addresses import Addresses
 from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.foreign.frames import from_ibis
 from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation
 from farthing.errors import DataError
-from farthing.query.reading import Csv
+from farthing.query.reading import Csv, is_address, name_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -31,8 +32,8 @@ def open_table(
 
     Args:
         source: a Parquet or CSV path or glob, a `Csv` (which declares how one is read), a pandas frame, a Polars frame
-            or lazy frame, an Arrow table, a DuckDB relation, a Spark frame, or any ibis table (Spark and ibis tables
-            stay on their own backend).
+            or lazy frame, an Arrow table, a DuckDB relation, a Spark frame, any ibis table (Spark and ibis tables
+            stay on their own backend), or the address of a table in PostgreSQL or Spark.
         name: the table's name in SQL; by default the file's stem, else "data".
         public: tables that questions may join, by name, of the same kinds: facts that anyone may know.
         protected: tables that questions may join, by name, which carry the same unit column.
@@ -45,15 +46,36 @@ def open_table(
     >>> engine.name, engine.schema.names
     ('flights', ('dest',))
     """
+    named = name or default_name(source)
+    addresses = Addresses()
+    try:
+        return _opened(
+            addresses, addresses.at(source), named, addresses.each(public or {}), addresses.each(protected or {})
+        )
+    except BaseException:
+        addresses.close()
+        raise
+
+
+def _opened(
+    addresses: Addresses, source: Any, name: str, public: Mapping[str, Any], protected: Mapping[str, Any]
+) -> Engine:
+    """Return the engine of tables whose addresses were looked up."""
     if is_foreign(source):
-        return _foreign(source, name or "data", public or {}, protected or {})
+        return _foreign(source, name, public, protected, addresses.close)
+    there = next((other for other, table in protected.items() if addresses.servers and is_foreign(table)), None)
+    if there is not None:
+        raise _elsewhere(there, protected[there])
+    beside = {other: table.to_pyarrow() if is_foreign(table) and addresses.servers else table
+              for other, table in public.items()}  # fmt: skip
     engine = DuckDBEngine(
         source_of(source),
-        name or default_name(source),
-        {other: source_of(table) for other, table in (public or {}).items()},
-        {other: source_of(table) for other, table in (protected or {}).items()},
+        name,
+        {other: source_of(table) for other, table in beside.items()},
+        {other: source_of(table) for other, table in protected.items()},
     )
-    check_names(engine.name, engine.schema.names, public or {}, protected or {})
+    check_names(engine.name, engine.schema.names, public, protected)
+    addresses.close()
     return engine
 
 
@@ -62,22 +84,29 @@ def is_foreign(table: Any) -> bool:
     return _library(table, "pyspark") or (_library(table, "ibis") and table.get_backend().name not in EMBEDDED)
 
 
-def _foreign(source: Any, name: str, public: Mapping[str, Any], protected: Mapping[str, Any]) -> Engine:
+def _foreign(
+    source: Any, name: str, public: Mapping[str, Any], protected: Mapping[str, Any], close: Callable[[], None]
+) -> Engine:
     """Return the engine of a table on another backend."""
     from farthing.engines.foreign.engine import IbisEngine
 
     beside = {other: table if is_foreign(table) else arrow_of(source_of(table)) for other, table in public.items()}
     here = next((other for other, table in protected.items() if not is_foreign(table)), None)
     if here is not None:
-        raise DataError(
-            f"the protected table {here!r} is not on the backend of the first one",
-            rule="protected tables that are joined live on one backend: rows of units are not moved",
-            got=type(protected[here]).__name__,
-            next_step="copy it there first",
-        )
-    engine = IbisEngine(source, name, beside, protected)
+        raise _elsewhere(here, protected[here])
+    engine = IbisEngine(source, name, beside, protected, close)
     check_names(engine.name, engine.schema.names, public, protected)
     return engine
+
+
+def _elsewhere(name: str, table: Any) -> DataError:
+    """Return the error of a protected table that is not where the first one is."""
+    return DataError(
+        f"the protected table {name!r} is not on the backend of the first one",
+        rule="protected tables that are joined live on one backend: rows of units are not moved",
+        got=type(table).__name__,
+        next_step="copy it there first",
+    )
 
 
 def arrow_of(source: RowSource) -> pa.Table:
@@ -117,6 +146,8 @@ def source_of(table: Any) -> RowSource:
 
 def default_name(source: Any) -> str:
     """Return the name of a table that was given none."""
+    if is_address(source):
+        return name_at(source) or "data"
     path = source.path if isinstance(source, Csv) else source
     return _stem(Path(path)) if isinstance(path, str | Path) else "data"
 

@@ -17,7 +17,7 @@ from farthing.engines.reading.footers import footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.engines.reading.version import shown
 from farthing.errors import DataError
-from farthing.query.reading import Csv
+from farthing.query.reading import CSV_NAMES, Csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from farthing.engines.reading.version import Version
 
 PARQUET: Final = (".parquet", ".pq")
-CSV: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
 
 class RowSource(Protocol):
@@ -212,8 +211,8 @@ def from_path(path: str | Path | Csv) -> RowSource:
         raise DataError(
             "not a local file",
             got=named,
-            next_step="open it with ibis and pass the ibis table",
-            rule="a path names a file on this machine",
+            next_step="open it with ibis and pass the ibis table, or copy the file here",
+            rule="a path names a file on this machine, an address one table of PostgreSQL or Spark",
         )
     found = _matching(named)
     kinds = {_is_parquet(Path(name)) for name in found}
@@ -277,7 +276,7 @@ def _is_parquet(path: Path) -> bool:
         )
     if path.name.lower().endswith(PARQUET):
         return True
-    if path.name.lower().endswith(CSV):
+    if path.name.lower().endswith(CSV_NAMES):
         return False
     if not path.exists():
         raise DataError(
@@ -286,12 +285,45 @@ def _is_parquet(path: Path) -> bool:
             next_step="check the path and the working folder",
             rule="a table is a file that exists",
         )
-    raise DataError(
-        "the name says neither Parquet nor CSV",
-        rule="names end in " + ", ".join(PARQUET + CSV),
-        got=shown(path),
-        next_step="rename the file, or open it with DuckDB or ibis and pass the table",
+    what, next_step = next(
+        (told for names, told in _OTHERS.items() if path.name.lower().endswith(names)),
+        ("the name says neither Parquet nor CSV", "rename the file, or open it with DuckDB or ibis and pass the table"),
     )
+    raise DataError(
+        what,
+        rule="names end in " + ", ".join(PARQUET + CSV_NAMES),
+        got=shown(path),
+        next_step=next_step,
+    )
+
+
+_OTHERS: Final = {
+    (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"): (
+        "a workbook is not a table",
+        "save the sheet as CSV in UTF-8, or write it as Parquet, as pandas does",
+    ),
+    (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"): (
+        "JSON is not read: one line could change how others are typed",
+        "write it as Parquet, with types of yours, as DuckDB and pandas do",
+    ),
+    (".arrow", ".feather", ".ipc"): (
+        "a file in Arrow's format is not read by its path",
+        "write it as Parquet, or read it with pyarrow and pass the table",
+    ),
+    (".zip", ".7z", ".tar", ".tgz", ".tar.gz", ".rar", ".bz2", ".xz", ".zst", ".gz"): (
+        "an archive is not a table",
+        "unpack it; .csv.gz is read as it is",
+    ),
+    (".db", ".sqlite", ".sqlite3", ".duckdb"): (
+        "a database is not a table",
+        "open it with ibis or DuckDB, and pass a table of it",
+    ),
+    (".sas7bdat", ".xpt", ".sav", ".dta", ".orc", ".avro", ".rds", ".rdata"): (
+        "the file's format is not read",
+        "write it as Parquet: pandas, pyarrow or DuckDB read this format",
+    ),
+}
+"""What files of other formats are, and what can be done with them."""
 
 
 def _usable(path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from farthing.errors import DataError
 from farthing.query.schema import Type
@@ -19,8 +21,15 @@ TYPES: Final = (Type.STRING, Type.INTEGER, Type.FLOAT, Type.BOOLEAN, Type.DATE, 
 MAX_LINE: Final = 1 << 20
 """The most bytes of one line; a longer one is dropped."""
 
-ENCODINGS: Final = ("utf-8", "latin-1", "windows-1252")
-"""How the letters of a CSV file can be written."""
+WESTERN: Final = "windows-1252"
+ENCODINGS: Final = (
+    "utf-8", "latin-1", WESTERN, "windows-1250", "windows-1251", "windows-1253", "windows-1254", "windows-1257",
+    "iso-8859-2", "iso-8859-5", "iso-8859-7", "iso-8859-9", "iso-8859-15", "cp437", "cp850", "koi8-r", "mac-roman",
+)  # fmt: skip
+"""How the letters of a CSV file can be written: in UTF-8, or each in one byte, the first 128 as ASCII has them."""
+
+THOUSANDS: Final = ("", ".", ",", "'", " ", "_")
+"""What may part the thousands of a number; a space may be one that breaks no line."""
 
 DECLARE: Final = (
     'a column of a CSV is text unless it is declared: farthing.Csv(path, columns={"age": "integer"}), or '
@@ -28,7 +37,39 @@ DECLARE: Final = (
 )
 """What to do where a number is needed and a column of a CSV is text."""
 
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+CSV_NAMES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+"""How the names of CSV files end."""
+
 _TABBED: Final = (".tsv", ".tsv.gz")
+
+
+def is_address(table: object) -> bool:
+    """Return whether a table is named by where its server is.
+
+    >>> is_address("postgresql://me@host/city#trips"), is_address("data/trips.parquet")
+    (True, False)
+    """
+    return isinstance(table, str) and _ADDRESS.match(table) is not None
+
+
+def is_csv(path: str) -> bool:
+    """Return whether a table is of CSV files, by its name.
+
+    >>> is_csv("rides/*.CSV"), is_csv("rides.parquet")
+    (True, False)
+    """
+    return path.lower().endswith(CSV_NAMES) and not is_address(path)
+
+
+def name_at(address: str) -> str:
+    """Return the name of the table at an address: its last part.
+
+    >>> name_at("postgresql://me@db.example.org/city#public.trips"), name_at("spark://local[2]#/data/trips.parquet")
+    ('trips', 'trips')
+    """
+    table = unquote(address.rpartition("#")[2]).rstrip("/")
+    return table.rpartition("/")[2].partition(".")[0] if "/" in table else table.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +89,10 @@ class Csv:
         null: the texts that are NULL, in every column.
         dates: how dates are written, as strptime has it; None: ISO 8601, 2013-02-28.
         timestamps: the same of timestamps; None: ISO 8601, in UTC unless a zone is written.
-        encoding: utf-8, latin-1 or windows-1252; in the last two every byte is a letter.
-        decimal: what stands before the decimals of numbers, "." or ","; beside ",", "." may part thousands.
+        encoding: utf-8, or one in which every byte is a letter, such as latin-1, windows-1252 or iso-8859-15.
+        decimal: what stands before the decimals of numbers, "." or ",".
+        thousands: what may part the thousands of numbers: ".", ",", "'", " ", "_", or "" where they are not
+            parted; None: "." beside a decimal ",", else "".
 
     Raises:
         DataError: a setting is none of these.
@@ -73,6 +116,7 @@ class Csv:
     timestamps: str | None = None
     encoding: str = field(default=ENCODINGS[0], repr=False)
     decimal: str = field(default=".", repr=False)
+    thousands: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.delimiter is None:
@@ -89,6 +133,9 @@ class Csv:
             raise _wrong("the encoding", "one of " + ", ".join(ENCODINGS), self.encoding, 'encoding="latin-1"')
         if self.decimal not in (".", ","):
             raise _wrong("the decimal mark", "a point or a comma", self.decimal, 'decimal=","')
+        if self.thousands is not None and (self.thousands not in THOUSANDS or self.thousands == self.decimal):
+            rule = "a point, comma, apostrophe, space or underscore, or nothing, and not the decimal mark"
+            raise _wrong("the mark between thousands", rule, self.thousands, 'thousands=","')
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         for column, kind in self.columns.items():
             if kind not in TYPES:
@@ -100,12 +147,18 @@ class Csv:
         """Return the declared type of a column; text where nothing is declared."""
         return Type(self.columns.get(column, Type.STRING))
 
+    @property
+    def parts(self) -> str:
+        """What may part thousands, as it is declared or usual; "" where they are not parted."""
+        return ("." if self.decimal == "," else "") if self.thousands is None else self.thousands
+
     def settings(self) -> dict[str, Any]:
         """Return everything but the path, as plain values that make the same reading."""
         given: dict[str, Any] = {"delimiter": self.delimiter, "quote": self.quote, "null": list(self.null)}
         given |= {name: getattr(self, name) for name in ("dates", "timestamps") if getattr(self, name) is not None}
         given |= {} if self.encoding == ENCODINGS[0] else {"encoding": self.encoding}
         given |= {} if self.decimal == "." else {"decimal": self.decimal}
+        given |= {} if self.thousands is None else {"thousands": self.thousands}
         return given | {"columns": {column: str(kind) for column, kind in self.columns.items()}}
 
 

@@ -43,7 +43,7 @@ class Session(Batches, Lines, OwnMechanisms):
 
     Args:
         table: a Parquet or CSV path or glob, a `farthing.Csv` with types, a pandas or Polars frame, an Arrow table, a
-            DuckDB relation, or any ibis table.
+            DuckDB relation, any ibis table, or the address of one: "postgresql://user@host/city#trips".
         unit: the column whose values are the privacy unit (a person, a plane), or None when each row is one.
         budget: the total loss that may ever be spent, over all sessions on this ledger.
         bounds: the default contribution bounds of one unit; every question may pass its own.
@@ -98,12 +98,16 @@ class Session(Batches, Lines, OwnMechanisms):
     ) -> None:
         _require_budget(budget)
         self._engine = open_table(table, name=name, public=public, protected=protected)
-        self._unit = PrivacyUnit(None if unit in {None, ROW} else unit)
-        if self._unit.column is not None:
-            self._engine.schema.require(self._unit.column)
-            for beside in protected or {}:
-                self._engine.tables[beside].require(self._unit.column)
-        self._ledger = Ledger.open(ledger, _terms(budget, self._unit), allotment=allotment, who=analyst)
+        try:
+            self._unit = PrivacyUnit(None if unit in {None, ROW} else unit)
+            if self._unit.column is not None:
+                self._engine.schema.require(self._unit.column)
+                for beside in protected or {}:
+                    self._engine.tables[beside].require(self._unit.column)
+            self._ledger = Ledger.open(ledger, _terms(budget, self._unit), allotment=allotment, who=analyst)
+        except BaseException:
+            self._engine.close()
+            raise
         data_set, label = self._data_set(version), f"table {self._engine.name!r}, version {str(version)!r}"
         try:
             books = self._ledger.over(data_set, label, self._engine.identity, same=same_data)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from farthing.engines.opening import source_of
 from farthing.engines.reading import text
-from farthing.engines.reading.lines import blocks
+from farthing.engines.reading.left_out import LinesLeftOut, left_out
 from farthing.engines.reading.source import CsvFiles
 from farthing.errors import DataError
 from farthing.query.schema import Type
@@ -116,7 +116,7 @@ class TableCheck:
     Attributes:
         reading: how a CSV was read; None for Parquet.
         rows: how many rows were read.
-        lines: how many lines of a CSV hold something, its headers left out; None for Parquet.
+        left_out: the lines of a CSV that do not fit; None for Parquet.
         columns: each column.
         cuts: what bounds for each unit cut, where a unit is named.
         keys: the keys that were given.
@@ -124,7 +124,7 @@ class TableCheck:
 
     reading: Csv | None
     rows: int
-    lines: int | None
+    left_out: LinesLeftOut | None
     columns: tuple[ColumnCheck, ...]
     cuts: tuple[CutCheck, ...]
     keys: tuple[KeyCheck, ...]
@@ -132,14 +132,15 @@ class TableCheck:
     @property
     def dropped(self) -> int:
         """How many lines of a CSV do not fit, and are left out."""
-        return 0 if self.lines is None else self.lines - self.rows
+        return 0 if self.left_out is None else self.left_out.dropped
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         parts = {name: [asdict(part) for part in getattr(self, name)] for name in ("columns", "cuts", "keys")}
         reading = None if self.reading is None else self.reading.settings()
-        found = {"reading": reading, "rows": self.rows, "lines": self.lines, "dropped": self.dropped} | parts
-        return {name: _plain(value) for name, value in found.items()}
+        lines, examples = (None, ()) if self.left_out is None else (self.left_out.lines, self.left_out.examples)
+        found = {"reading": reading, "rows": self.rows, "lines": lines, "dropped": self.dropped, "examples": examples}
+        return {name: _plain(value) for name, value in (found | parts).items()}
 
 
 def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[Any]]) -> TableCheck:
@@ -174,11 +175,20 @@ def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[A
     return TableCheck(
         reading=None if csv is None else csv.reading,
         rows=rows,
-        lines=None if csv is None else sum(_lines(path) for path in csv.files),
+        left_out=None if csv is None else left_out(csv),
         columns=tuple(_column(name, values, texts.get(name)) for name, values in found.items()),
         cuts=cuts,
         keys=tuple(_keys(name, found[name], listed) for name, listed in keys.items()),
     )
+
+
+def left_out_of(table: str | Csv) -> LinesLeftOut:
+    """Return which lines of a CSV do not fit how it is read.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    return left_out(cast("CsvFiles", source_of(table)))  # what a Csv is opened as
 
 
 def values_of(table: str | Csv, column: str) -> list[Any]:
@@ -204,11 +214,6 @@ def _columns(source: RowSource) -> Iterator[tuple[str, pa.ChunkedArray]]:
     names = source.load(None).schema.names if source.scan() is None else text.types(source.files).names
     for name in names:
         yield name, source.load((name,)).read_all().column(name)
-
-
-def _lines(path: str) -> int:
-    """Return how many lines after the header hold something."""
-    return sum(1 for block in blocks(path) for line in block.split(b"\n") if line.strip(b"\r"))
 
 
 def _column(name: str, values: pa.ChunkedArray, texts: pa.ChunkedArray | None) -> ColumnCheck:
@@ -252,7 +257,7 @@ def _clamps(values: pa.ChunkedArray) -> tuple[float | None, float | None, float 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    finite = values.drop_null().cast(pa.float64())
+    finite = values.drop_null().cast(pa.float64(), safe=False)
     finite = finite.filter(pc.is_finite(finite))
     if not len(finite):
         return None, None, None

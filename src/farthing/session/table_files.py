@@ -10,7 +10,7 @@ from farthing.engines.opening import source_of
 from farthing.engines.reading.guess import guess
 from farthing.engines.reading.source import CsvFiles
 from farthing.errors import DataError
-from farthing.query.reading import ENCODINGS, Csv
+from farthing.query.reading import WESTERN, Csv
 
 
 def proposed(table: str) -> Csv | None:
@@ -23,7 +23,7 @@ def proposed(table: str) -> Csv | None:
     with suppress(DataError):
         source = source_of(table)
     if source is None:  # a header in another encoding is none; what else is wrong is told
-        source = source_of(Csv(table, encoding=ENCODINGS[-1]))
+        source = source_of(Csv(table, encoding=WESTERN))
     return guess(table, source.files[0]) if isinstance(source, CsvFiles) else None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.query.expressions import Call, Case, Cast, Compare, FunctionName, IsNull, Literal, Not, Operator, Scalar
 from farthing.query.schema import Type
 from farthing.sql.aggregates import NAMES as AGGREGATES
+from farthing.sql.instead import INSTEAD, NEVER
 from farthing.sql.meeting import alike, moment
 
 if TYPE_CHECKING:
@@ -139,8 +141,69 @@ def _date(reader: NodeReader, node: Node, name: str) -> Scalar:
     return Cast(value, kind)
 
 
+def _made_date(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return MAKE_DATE(2013, 1, 31), of constants."""
+    _count(reader, node, name, (3, 3))
+    parts = [reader.scalar(each) for each in node.expressions]
+    told = [part.value for part in parts if isinstance(part, Literal) and type(part.value) is int]
+    text = f"{told[0]:04}-{told[1]:02}-{told[2]:02}" if len(told) == 3 else ""
+    if not text:
+        raise reader.source.refuse(f"{name} of what is not a constant", "write DATE '2013-01-31'", node)
+    return moment(reader, text, Type.DATE, node)
+
+
+def _bucket(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return TIME_BUCKET('1 hour', x), where it is what DATE_TRUNC is: of one unit, or its seconds."""
+    _count(reader, node, name, (2, 2))
+    width, value = node.expressions
+    inner = width.this if type(width).__name__ == "Interval" else width
+    unit = str(width.args.get("unit") or "") if inner is not width else ""
+    told = f"{inner.this} {unit}".strip().lower() if inner is not None and _is_text(inner) else ""
+    found = re.fullmatch(r"1 (second|minute|hour|day|week|month|quarter|year)s?", told)
+    seconds = re.fullmatch(r"([0-9]{1,6})(?:\.0*)?s(?:econds?)?", told.replace(" ", ""))
+    chosen = found[1] if found else _LENGTHS.get(int(seconds[1])) if seconds else None
+    if chosen is None:
+        raise reader.source.refuse(
+            f"{name} of other widths than one unit", "write DATE_TRUNC('hour', x), or another unit", node
+        )
+    return Call(FunctionName.DATE_TRUNC, (Literal(chosen), reader.scalar(value)))
+
+
+_LENGTHS: Final = {1: "second", 60: "minute", 3_600: "hour", 86_400: "day"}
+"""Units by their seconds: no zone makes one longer in UTC."""
+
+
+def _spelled(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return TO_CHAR(x, 'YYYY-MM'): STRFTIME with the words of PostgreSQL."""
+    from sqlglot import exp
+
+    _count(reader, node, name, (2, 2))
+    value, form = node.expressions
+    words = _WORDS.split(str(form.this)) if _is_text(form) else ["?"]
+    for at, word in enumerate(words):
+        if word in _CHARS:
+            words[at] = _CHARS[word]
+        elif re.search(r"[A-Za-z\"%]", word) or not _is_text(form):
+            raise reader.source.refuse(
+                f"{name} with {word[:20]!r}", f"the parts are {', '.join(_CHARS)}; or write DAYNAME(x)", node
+            )
+    asked = exp.Anonymous(this="STRFTIME", expressions=[value.copy(), exp.Literal.string("".join(words))])
+    return _formatted(reader, asked, "STRFTIME")
+
+
+_CHARS: Final = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S"}
+_WORDS: Final = re.compile(f"({'|'.join(_CHARS)})")
+
+
 def _written(reader: NodeReader, node: Node, name: str) -> Scalar:
-    """Return TO_DATE('2013-01-31', 'YYYY-MM-DD') or TO_TIMESTAMP('...', 'YYYY-MM-DD HH24:MI:SS'), of a constant."""
+    """Return TO_DATE('2013-01-31', 'YYYY-MM-DD') or TO_TIMESTAMP('...', 'YYYY-MM-DD HH24:MI:SS'), of a constant.
+
+    TO_TIMESTAMP(1357000000) is so many seconds after the beginning of 1970, in UTC.
+    """
+    if name == "TO_TIMESTAMP" and len(node.expressions) == 1:
+        seconds = reader.scalar(node.expressions[0])
+        if isinstance(seconds, Literal) and type(seconds.value) is int and abs(seconds.value) < _LAST:
+            return Literal(datetime(1970, 1, 1) + timedelta(seconds=seconds.value))  # noqa: DTZ001  # no zones here
     _count(reader, node, name, (2, 2))
     text, form = node.expressions
     kind = Type.DATE if name == "TO_DATE" else Type.TIMESTAMP
@@ -156,6 +219,9 @@ def _written(reader: NodeReader, node: Node, name: str) -> Scalar:
         )
     return moment(reader, str(text.this), kind, node)
 
+
+_LAST: Final = 10**10
+"""Seconds after 1970, in the years that every calendar has."""
 
 _DAY: Final = r"\d{4}-\d\d-\d\d"
 _SECOND: Final = _DAY + r" \d\d:\d\d:\d\d"
@@ -225,6 +291,7 @@ def extract(reader: NodeReader, node: Node, part: Node, value: Node) -> Scalar:
     if name not in _PARTS:
         near = get_close_matches(name[:40], _PARTS, n=1) or ["isodow" if name == "dayofweek" else ""]
         advice = f"write EXTRACT({near[0]} FROM x)" if near[0] else "the parts are " + ", ".join(_PARTS)
+        advice = "write DATE_TRUNC('hour', x): groups of time are moments here" if name == "epoch" else advice
         raise reader.source.refuse(f"EXTRACT of {name[:40]}", advice, node)
     scalar = reader.scalar(value)
     if _PARTS[name]:
@@ -310,6 +377,9 @@ _SPECIAL: Final[dict[str, Callable[[NodeReader, Any, str], Scalar]]] = {
     **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _days),
     **dict.fromkeys(("DAYNAME", "MONTHNAME"), _named),
     "STRFTIME": _formatted,
+    "TO_CHAR": _spelled,
+    "MAKE_DATE": _made_date,
+    "TIME_BUCKET": _bucket,
     **dict.fromkeys(("TO_DATE", "TO_TIMESTAMP"), _written),
 }
 
@@ -321,13 +391,13 @@ def instead(reader: NodeReader, node: Node) -> Exception:
     """Return the refusal of a node, by the name SQL has for it, and what to write instead of it."""
     kind = type(node).__name__
     refuse = reader.source.refuse
-    if kind in _INSTEAD:
-        return refuse(*_INSTEAD[kind], node)
+    if kind in INSTEAD:
+        return refuse(*INSTEAD[kind], node)
     name = str(node.name if kind == "Anonymous" else getattr(node, "sql_name", str)()).upper()
     if name in AGGREGATES:
         return refuse(f"aggregate {name} in {reader.where}", "aggregates come last: in the SELECT list", node)
-    if name in _NEVER:
-        return refuse(f"function {name}", _NEVER[name], node)
+    if name in NEVER:
+        return refuse(f"function {name}", NEVER[name], node)
     if name:
         near = get_close_matches(name[:40], sorted(NAMES | AGGREGATES), n=1)
         written = str(node.name) if kind == "Anonymous" else name
@@ -336,62 +406,3 @@ def instead(reader: NodeReader, node: Node) -> Exception:
     if hasattr(node, "expression") and hasattr(node, "left"):
         return refuse(f"operator {kind}", "the operators are + - * / // % ^ ||, comparisons, AND, OR and NOT", node)
     return refuse(kind, "write columns, constants, operators and functions", node)
-
-
-_CHANCE: Final = "leave chance out: asking again would give another answer"
-_NOW: Final = "write the moment: DATE '2013-01-31' or TIMESTAMP '2013-01-31 10:00:00'"
-_FILES: Final = "a question reads the protected table, and nothing else"
-
-_NEVER: Final[dict[str, str]] = {
-    **dict.fromkeys(("RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "GENERATE_UUID", "SETSEED", "NEXTVAL"), _CHANCE),
-    **dict.fromkeys(
-        ("NOW", "TODAY", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_DATETIME", "LOCALTIME",
-         "LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP", "GETDATE", "SYSDATE", "CLOCK_TIMESTAMP", "AGE"), _NOW,
-    ),
-    **dict.fromkeys(
-        ("READ_CSV", "READ_CSV_AUTO", "READ_PARQUET", "READ_JSON", "READ_TEXT", "READ_BLOB", "GLOB", "GETENV",
-         "PG_READ_FILE", "CURRENT_SETTING", "CURRENT_USER", "VERSION", "QUERY", "PG_SLEEP"), _FILES,
-    ),
-    "LOG": "write LN(x) or LOG10(x): dialects differ on what LOG is",
-    "LOG2": "write LN(x) / LN(2)",
-    **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "CHARINDEX"), "write CONTAINS(text, part)"),
-    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_CONTAINS", "REGEXP_LIKE"), "write LIKE, STARTS_WITH or CONTAINS"),
-    **dict.fromkeys(("GROUPING", "GROUPING_ID"), "select it by itself: GROUPING(zone) AS top is 1 where zone is NULL"),
-    "ERROR": "nothing in a question may fail",
-    "RIGHT": "write SUBSTRING(text, start) or ENDS_WITH(text, part)",
-    "ISNULL": "write x IS NULL",
-
-}  # fmt: skip
-
-_SUBQUERY: Final = ("a subquery", "ask one SELECT at a time, with constants in its conditions")
-
-_INSTEAD: Final[dict[str, tuple[str, str]]] = {
-    **dict.fromkeys(("Subquery", "Select", "Exists", "Union", "Any", "All"), _SUBQUERY),
-    "Null": ("NULL as a value", "compare with IS NULL, or leave the value out"),
-    "Star": ("*", "rows never leave: write COUNT(*)"),
-    "Window": ("a window (OVER)", "ask an aggregate with GROUP BY"),
-    "Filter": ("FILTER", "FILTER follows an aggregate of the SELECT list"),
-    "WithinGroup": ("WITHIN GROUP", "it follows PERCENTILE_CONT(q) in the SELECT list"),
-    "Lambda": ("a lambda", "write the expression itself"),
-    "Kwarg": ("a named argument", "give the arguments by place"),
-    "Interval": ("INTERVAL", "write the moment itself, or count days: DATE_DIFF('day', a, b)"),
-    "ILike": ("ILIKE", "write LOWER(text) LIKE 'pattern'"),
-    "Escape": ("LIKE with ESCAPE", "write CONTAINS, STARTS_WITH or ENDS_WITH"),
-    "SimilarTo": ("SIMILAR TO", "write LIKE, STARTS_WITH or CONTAINS"),
-    "RegexpLike": ("a regular expression", "write LIKE, STARTS_WITH or CONTAINS"),
-    "RegexpFullMatch": ("a regular expression", "write LIKE, STARTS_WITH or CONTAINS"),
-    "Placeholder": ("a parameter", "write the constant itself"),
-    "Parameter": ("a parameter", "write the constant itself"),
-    "Array": ("a list", "ask of one value at a time"),
-    "Struct": ("a struct", "ask of one value at a time"),
-    "Bracket": ("a part of a list", "ask of a column of plain values"),
-    "Tuple": ("a row of values", "compare value by value"),
-    "AtTimeZone": ("AT TIME ZONE", "times have no zone here; those of a table that has zones are read in UTC"),
-    "Distinct": ("DISTINCT", "COUNT(DISTINCT x) counts what differs; leave it out elsewhere"),
-    "Order": ("ORDER BY within a function", "leave it out: the order of rows does not matter"),
-    "Alias": ("an alias within an expression", "give names in the SELECT list"),
-    "JSONExtract": ("a lambda or JSON", "ask of a column of plain values"),
-    "ByteString": ("a text with escapes", "write the text in plain quotes"),
-    "HexString": ("a hexadecimal constant", "write the number in digits"),
-    "Dot": ("a name with several parts", "write the function without a prefix"),
-}

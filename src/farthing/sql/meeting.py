@@ -1,8 +1,9 @@
-"""Constants that meet dates and times: texts are read as what they meet."""
+"""Constants that meet dates, times and numbers: texts are read as what they meet."""
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+import re
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, Protocol
 
 from farthing.query.expressions import Literal, Scalar
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from farthing.sql.text import Node, SqlText
 
 MOMENTS: Final = (Type.DATE, Type.TIMESTAMP)
+NUMBERS: Final = (Type.FLOAT, Type.DECIMAL, Type.INTEGER)
 
 
 class Meeting(Protocol):
@@ -26,7 +28,7 @@ class Meeting(Protocol):
 
 
 def alike(reader: Meeting, *scalars: Scalar) -> tuple[Scalar, ...]:
-    """Return scalars that meet each other: texts as dates or times where they meet one, dates as midnights.
+    """Return scalars that meet each other: texts as dates, times or numbers where they meet one, dates as midnights.
 
     Raises:
         UnsupportedQuery: a text that is not a date where one is met.
@@ -35,7 +37,35 @@ def alike(reader: Meeting, *scalars: Scalar) -> tuple[Scalar, ...]:
         return scalars
     kinds = {reader.type(scalar) for scalar in scalars}
     met = next((kind for kind in reversed(MOMENTS) if kind in kinds), None)
-    return scalars if met is None else tuple(_as(reader, scalar, met) for scalar in scalars)
+    if met is None:
+        number = next((kind for kind in NUMBERS if kind in kinds), None)
+        return scalars if number is None else tuple(_counted(scalar, number) for scalar in scalars)
+    others = {reader.type(scalar) for scalar in scalars if not isinstance(scalar, Literal)}
+    if met is Type.TIMESTAMP and others == {Type.DATE} and all(map(_is_day, scalars)):
+        met = Type.DATE
+    return tuple(_as(reader, scalar, met) for scalar in scalars)
+
+
+def _counted(scalar: Scalar, met: Type) -> Scalar:
+    """Return a text as the number that it meets, where it is one: so SQL reads constants in quotes."""
+    match scalar:
+        case Literal(str() as text) if re.fullmatch(r"-?[0-9]{1,18}", text):
+            return Literal(int(text))
+        case Literal(str() as text) if met is not Type.INTEGER and re.fullmatch(r"-?[0-9]{1,15}\.[0-9]{1,15}", text):
+            return Literal(float(text))
+        case _:
+            return scalar
+
+
+def _is_day(scalar: Scalar) -> bool:
+    """Return whether a scalar is a midnight, the text of a day, or not a constant."""
+    match scalar:
+        case Literal(datetime() as at):
+            return at.tzinfo is None and at.time() == time()
+        case Literal(str() as text):
+            return len(text) == len("2013-01-31")
+        case _:
+            return True
 
 
 def _as(reader: Meeting, scalar: Scalar, met: Type) -> Scalar:
@@ -43,6 +73,8 @@ def _as(reader: Meeting, scalar: Scalar, met: Type) -> Scalar:
     match scalar:
         case Literal(str() as text):
             return moment(reader, text, met, None)
+        case Literal(datetime() as at) if met is Type.DATE:
+            return Literal(at.date())
         case Literal(date() as day) if met is Type.TIMESTAMP and not isinstance(day, datetime):
             return Literal(datetime(day.year, day.month, day.day))  # noqa: DTZ001  # times here have no zone
         case _:

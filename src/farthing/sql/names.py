@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 OWN_SCHEMAS: Final = ("public", "main")
 """What may stand before the name of a table, as servers have it."""
 
+OWN_DATABASE: Final = "farthing"
+"""What may stand before that: the database that clients of a server see."""
+
 Found: TypeAlias = "tuple[Place, str, Scalar]"
 """A column: its table, its name there, and what it is."""
 

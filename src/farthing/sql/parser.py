@@ -146,7 +146,10 @@ def _alone(text: str, schema: Schema) -> tuple[Translator, Node]:
 
 _CLAUSES: Final = {
     "laterals": ("LATERAL", "ask one table"),
-    "distinct": ("DISTINCT", "leave DISTINCT out: groups are distinct already"),
+    "distinct": (
+        "DISTINCT",
+        "leave DISTINCT out: groups are distinct already, and which values a table has is private",
+    ),
     "windows": ("WINDOW", "ask aggregates with GROUP BY"),
     "sample": ("SAMPLE", "ask the whole table"),
     "into": ("INTO", "leave INTO out: questions write nothing"),

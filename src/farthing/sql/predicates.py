@@ -18,7 +18,7 @@ from farthing.query.expressions import (
     Operator,
     Or,
 )
-from farthing.sql.meeting import MOMENTS, alike
+from farthing.sql.meeting import MOMENTS, NUMBERS, alike
 from farthing.sql.nodes import TRUE, surely
 from farthing.sql.scalars import plain
 
@@ -66,9 +66,10 @@ def _membership(reader: NodeReader, node: Node) -> Expression:
         raise reader.source.refuse(
             f"IN with more than {MOST_CHOICES:,} constants", "list them in keys=, or join a public table of them", node
         )
-    moments = reader.type(value) in MOMENTS
+    met = reader.type(value) in (*MOMENTS, *NUMBERS)
     choices = [
-        (None if moments else plain(choice)) or alike(reader, reader.scalar(choice), value)[0]
+        (None if met and getattr(choice, "is_string", True) else plain(choice))
+        or alike(reader, reader.scalar(choice), value)[0]
         for choice in node.expressions
     ]
     constants = tuple(choice for choice in choices if isinstance(choice, Literal))

@@ -99,10 +99,22 @@ def _cast(reader: NodeReader, node: Node) -> Scalar:
     from sqlglot import exp
 
     reader.only(node, "this", "to", "safe", "action")
-    kind = cast_type(reader, node.args["to"], node)
+    zoned = _zoned(reader, node)
+    kind = zoned or cast_type(reader, node.args["to"], node)
     if kind in MOMENTS and isinstance(node.this, exp.Literal) and node.this.is_string:
         return moment(reader, str(node.this.this), kind, node)
-    return Cast(reader.scalar(node.this), kind)
+    value = reader.scalar(node.this)
+    same = zoned is not None and reader.type(value) is zoned
+    return value if same else Cast(value, kind)
+
+
+def _zoned(reader: NodeReader, node: Node) -> Type | None:
+    """Return the type of a cast to a time with a zone, of a constant, a date or a time: all times are in UTC here."""
+    to = node.args["to"]
+    if str(getattr(to.this, "value", to.this)).upper() != "TIMESTAMPTZ" or to.expressions:
+        return None
+    text = type(node.this).__name__ == "Literal" and node.this.is_string
+    return Type.TIMESTAMP if text or reader.type(reader.scalar(node.this)) in MOMENTS else None
 
 
 def cast_type(reader: NodeReader, to: Node, node: Node) -> Type:
@@ -191,6 +203,16 @@ def _like(reader: NodeReader, node: Node) -> Scalar:
     return Call(FunctionName.LIKE, (reader.scalar(node.this), reader.scalar(node.expression)))
 
 
+def _ilike(reader: NodeReader, node: Node) -> Scalar:
+    """Return a test of a text against a constant pattern of ASCII letters, large or small: LOWER knows no others."""
+    pattern = plain(node.expression)
+    if not isinstance(pattern, Literal) or not str(pattern.value).isascii():
+        raise reader.source.refuse("ILIKE of other letters than ASCII", "write LOWER(text) LIKE 'pattern'", node)
+    reader.only(node, "this", "expression")
+    text = Call(FunctionName.LOWER, (reader.scalar(node.this),))
+    return Call(FunctionName.LIKE, (text, Literal(str(pattern.value).lower())))
+
+
 def _extract(reader: NodeReader, node: Node) -> Scalar:
     """Return EXTRACT(part FROM x)."""
     reader.only(node, "this", "expression")
@@ -228,6 +250,7 @@ def rules() -> dict[str, Rule]:
         "Case": _case,
         "If": _if,
         "Like": _like,
+        "ILike": _ilike,
         "Extract": _extract,
         "Substring": _substring,
         "Trim": _trim,

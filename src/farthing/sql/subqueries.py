@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.query.expressions import Column, walk
 from farthing.sql.aggregates import inner
-from farthing.sql.names import OWN_SCHEMAS
+from farthing.sql.names import OWN_DATABASE, OWN_SCHEMAS
 
 if TYPE_CHECKING:
     from farthing.query.expressions import Scalar
@@ -129,6 +129,8 @@ def plain_table(source: SqlText, named: Node, own: str, word: str) -> str:
     for part, value in named.args.items():
         if not value or part in ("this", "alias") or (part == "db" and value.name.casefold() in OWN_SCHEMAS):
             continue
+        if part == "catalog" and value.name.casefold() == OWN_DATABASE:
+            continue
         found, advice = _TABLE_PARTS.get(part.strip("_"), (f"a table with {part.strip('_')}", f"write FROM {own}"))
         raise source.refuse(found, advice, named)
     return str(named.name)
@@ -140,6 +142,10 @@ _TABLE_PARTS: Final = {
     "laterals": ("LATERAL", "ask one table"),
     "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE ...) for each column"),
     "db": ("a table of another schema", "leave the schema out"),
+    "catalog": (
+        "a table of another database",
+        f"leave the database out, or write {OWN_DATABASE}.public before the table",
+    ),
 }
 
 

@@ -69,6 +69,12 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
     return factors.share(aggregates, select, node)
 
 
+def _whole_frame(spec: Node) -> bool:
+    """Return whether the frame of a window is all of it, from the first row to the last."""
+    ends = [str(spec.args.get(part)) for part in ("start", "start_side", "end", "end_side")]
+    return ends == ["UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"] and not spec.args.get("exclude")
+
+
 @dataclass(slots=True)
 class _Factors:
     """What is multiplied and divided: a number, and all that is none.
@@ -183,6 +189,8 @@ def _check_frame(window: Node, source: SqlText) -> None:
     advice = "write SUM(COUNT(*)) OVER (ORDER BY month): all groups up to the present one"
     if window.args.get("first") or window.args.get("alias") or (order is not None and _name(window.this) == _REPORT):
         raise source.refuse("a window with more than PARTITION BY and ORDER BY", advice, window)
+    if spec is not None and not order and _whole_frame(spec):
+        return
     parts = {} if spec is None else {name: value for name, value in spec.args.items() if value}
     if spec is None or (not order and parts.get("kind")):
         if spec is not None:

@@ -16,7 +16,7 @@ from farthing.query.expressions import (
     type_of,
 )
 from farthing.sql import functions, predicates, scalars
-from farthing.sql.names import OWN_SCHEMAS
+from farthing.sql.names import OWN_DATABASE, OWN_SCHEMAS
 from farthing.sql.nodes import holds, truth
 
 if TYPE_CHECKING:
@@ -116,12 +116,17 @@ class Translator:
         """Return the name that a column has in its table or subquery, and what it is."""
         from sqlglot import exp
 
-        self.only(node, "this", "table", "db")
+        self.only(node, "this", "table", "db", *self._catalog(node))
         if not isinstance(node.this, exp.Identifier):
             raise self.source.refuse("a column list", "name the columns", node)
         if node.args.get("db") is not None and node.args["db"].name.casefold() not in OWN_SCHEMAS:
             raise self.source.refuse(f"schema {node.args['db'].name[:60]!r}", "leave the schema out", node)
         return self.names.found(self.source, node)
+
+    def _catalog(self, node: Node) -> tuple[str, ...]:
+        """Return the part of a column's name that says the database, where it is the own one."""
+        catalog = node.args.get("catalog")
+        return ("catalog",) if catalog is not None and catalog.name.casefold() == OWN_DATABASE else ()
 
     def only(self, node: Node, *expected: str) -> None:
         """Refuse a node that carries more than the parts that are understood."""

@@ -15,4 +15,16 @@ SELECT "source"."zone" AS "zone", "source"."count" AS "count" FROM (SELECT "publ
 -- a custom column of two summaries: a question about a summarized question
 SELECT "source"."zone" AS "zone", "source"."count" AS "count", CAST("source"."long" AS DOUBLE PRECISION) / NULLIF(CAST("source"."count" AS DOUBLE PRECISION), 0.0) AS "share long" FROM (SELECT "public"."rides"."zone" AS "zone", COUNT(*) AS "count", SUM(CASE WHEN "public"."rides"."fare" > 20 THEN 1 ELSE 0.0 END) AS "long" FROM "public"."rides" GROUP BY "public"."rides"."zone" ORDER BY "public"."rides"."zone" ASC) AS "source" LIMIT 1048575;
 -- a cumulative count
-SELECT DATE_TRUNC('month', "public"."rides"."day") AS "day", SUM(COUNT(*)) OVER (ORDER BY DATE_TRUNC('month', "public"."rides"."day") ASC ROWS UNBOUNDED PRECEDING) AS "count" FROM "public"."rides" GROUP BY DATE_TRUNC('month', "public"."rides"."day") ORDER BY DATE_TRUNC('month', "public"."rides"."day") ASC
+SELECT DATE_TRUNC('month', "public"."rides"."day") AS "day", SUM(COUNT(*)) OVER (ORDER BY DATE_TRUNC('month', "public"."rides"."day") ASC ROWS UNBOUNDED PRECEDING) AS "count" FROM "public"."rides" GROUP BY DATE_TRUNC('month', "public"."rides"."day") ORDER BY DATE_TRUNC('month', "public"."rides"."day") ASC;
+-- different values, behind a comment
+/* Metabase:: userID: 1 queryType: MBQL queryHash: 0a1b */ SELECT COUNT(DISTINCT "public"."rides"."rider") AS "count" FROM "public"."rides";
+-- months of the year
+SELECT CAST(EXTRACT(MONTH FROM "public"."rides"."day") AS integer) AS "day", COUNT(*) AS "count" FROM "public"."rides" GROUP BY CAST(EXTRACT(MONTH FROM "public"."rides"."day") AS integer) ORDER BY CAST(EXTRACT(MONTH FROM "public"."rides"."day") AS integer) ASC;
+-- days of the week, from Sunday
+SELECT (CAST(EXTRACT(DOW FROM "public"."rides"."at") AS integer) + 1) AS "at", COUNT(*) AS "count" FROM "public"."rides" GROUP BY (CAST(EXTRACT(DOW FROM "public"."rides"."at") AS integer) + 1) ORDER BY (CAST(EXTRACT(DOW FROM "public"."rides"."at") AS integer) + 1) ASC;
+-- bins of a number
+SELECT FLOOR(("public"."rides"."fare" / 12.5)) * 12.5 AS "fare", COUNT(*) AS "count" FROM "public"."rides" WHERE (("public"."rides"."zone" <> 3) OR ("public"."rides"."zone" IS NULL)) GROUP BY FLOOR(("public"."rides"."fare" / 12.5)) * 12.5 ORDER BY FLOOR(("public"."rides"."fare" / 12.5)) * 12.5 ASC;
+-- a time range with its zone
+SELECT COUNT(*) AS "count" FROM "public"."rides" WHERE ("public"."rides"."at" >= timestamp with time zone '2013-01-01 00:00:00.000Z') AND ("public"."rides"."at" < timestamp with time zone '2013-02-01 00:00:00.000Z');
+-- a time range before today: refused
+SELECT COUNT(*) AS "count" FROM "public"."rides" WHERE "public"."rides"."at" >= DATE_TRUNC('month', (NOW() + (INTERVAL '-12 month')))

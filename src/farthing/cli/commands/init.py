@@ -12,7 +12,12 @@ from farthing.cli.input.options.init import InitOptions
 
 
 def init(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or a quoted pattern.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="A Parquet or CSV file, a quoted pattern, or the address of a server's table."
+        ),
+    ],
     *,
     wish: InitOptions,
     force: Annotated[
@@ -33,6 +38,10 @@ def init(
           --max-groups 5 --max-rows 20 --keys zone=@zones.csv:id
       farthing init flights.csv --epsilon 1 --delta 1e-6 \
           --public airports=airports.csv --keys dest=airports.faa
+      farthing init "postgresql://me@db.example.org/city#trips" --unit rider \
+          --epsilon 1 --delta 1e-6
+      farthing init "spark://host:7077#city.trips" --unit rider --epsilon 1 \
+          --delta 1e-6
     """
     with explained():
         from farthing.cli.run.init import init

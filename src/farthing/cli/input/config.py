@@ -14,6 +14,7 @@ from tomlkit.items import KeyType, SingleKey
 
 from farthing.errors import DataError, FarthingError, InvalidOption
 from farthing.query import outward
+from farthing.query.reading import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +49,7 @@ _READING: Final[dict[str, tuple[type, ...]]] = {
     "timestamps": (str,),
     "encoding": (str,),
     "decimal": (str,),
+    "thousands": (str,),
     "columns": (dict,),
 }
 """How a CSV file is read, in [csv.TABLE]."""
@@ -68,7 +70,7 @@ class Config:
 
     Attributes:
         folder: the folder of the file; relative paths start here.
-        table: a Parquet or CSV path or glob.
+        table: a Parquet or CSV path or glob, or the address of a table on a server.
         name: the table's name in SQL.
         version: the owner's name for this state of the data.
         unit: the column whose values are the privacy unit, or "row".
@@ -109,11 +111,13 @@ class Config:
 
     @property
     def table_path(self) -> str:
-        """The table's path, with the folder before it."""
+        """The table's path, with the folder before it, or its address."""
         return self.path_of(self.table)
 
     def path_of(self, table: str) -> str:
-        """Return a table's path, with the folder before it; letters of the folder are not part of a pattern."""
+        """Return a table's path, with the folder before it, or its address; no letter of the folder is a pattern's."""
+        if is_address(table):
+            return table
         folder = str(self.folder)
         return str(Path(glob.escape(folder) if glob.has_magic(table) else folder) / table)
 
@@ -254,7 +258,7 @@ def _known(file: Path, name: str, known: list[str], what: str) -> None:
 def text(config: Config) -> str:
     """Return a config as the text of its file, with comments that explain it."""
     about = {
-        "path": "Parquet or CSV; a pattern such as rides/*.parquet works too",
+        "path": "Parquet or CSV, a pattern such as rides/*.parquet, or an address such as postgresql://me@host/db#rides",
         "name": "the table's name in SQL",
         "unit": "whose privacy: a column (a person, a plane), or row if each row is somebody",
         "version": "change it when the data change: answers are kept for each version",

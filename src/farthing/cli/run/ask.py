@@ -21,6 +21,7 @@ from farthing.cli.repeats import KeptRepeats, recorded
 from farthing.cli.run.plan import refuse_paid_plan, tell_plan
 from farthing.cli.run.progress import progress
 from farthing.errors import FarthingError, InvalidOption, OutOfReach, TargetMissed
+from farthing.query.reading import is_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +39,9 @@ def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | Non
     watched = KeptRepeats.begun()
     watched.watch([settings.find(config)])
     chosen = settings.read(config)
-    watched.books = None if isinstance(chosen.ledger_place, str) else chosen.ledger_place
-    watched.watch(read_files(chosen, wanted.keys or ()))
+    read = read_files(chosen, wanted.keys or ())
+    watched.books = None if isinstance(chosen.ledger_place, str) or any(map(is_address, read)) else chosen.ledger_place
+    watched.watch(read)
     with opened(chosen, allotment=output.allotment) as session:
         made = question(sql, wanted, chosen, session)
         _refuse_misfit(output, made)

@@ -14,12 +14,12 @@ from farthing.cli.input.question import group_keys
 from farthing.cli.input.session import default_keys, opened, sources
 from farthing.cli.run.init import people
 from farthing.errors import DataError, InvalidOption
+from farthing.query.reading import is_address, name_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from farthing.cli.input.config import Config
-    from farthing.query.reading import Csv
     from farthing.session.table_check import TableCheck
 
 _NOTICE = (
@@ -32,33 +32,34 @@ def check(table: str | None, unit: str | None, keys: Sequence[str], config: str 
     from farthing.session.table_check import checked
 
     chosen = _settings(table, config)
-    reading = None if chosen.name in chosen.csv else _proposal(chosen)
-    if reading is not None:
-        chosen = replace(chosen, csv={**chosen.csv, chosen.name: reading.settings()})
+    if is_address(chosen.table):
+        raise InvalidOption(
+            "only files can be checked",
+            rule="check reads Parquet and CSV files",
+            got=chosen.table,
+            next_step="look at the table on its server",
+        )
+    new = _proposals(chosen)
+    chosen = replace(chosen, csv={**chosen.csv, **new})
     whose = chosen.unit if unit is None else unit
     source = chosen.source(chosen.name, chosen.table)
     found = checked(source, unit=None if whose == "row" else whose, keys=_lists(chosen, keys))
-    written = _written(chosen, config) if reading is not None and (table is None or _named(table, config)) else None
+    written = _written(new, config) if new and (table is None or _named(table, config)) else None
     if as_json:
         show.echo_json(found.to_dict() | {"written": None if written is None else str(written)})
         return
     _tell(found, chosen, whose)
     if written is not None:
-        show.say(f"wrote [csv.{chosen.name}] into {written}; check it, it decides how every line is read")
+        named = " and ".join(f"[csv.{name}]" for name in new)
+        show.say(f"wrote {named} into {written}; check it, it decides how every line is read")
 
 
 def _settings(table: str | None, config: str | None) -> Config:
     """Return the settings of the table: those of farthing.toml where it names this one, else only its path."""
     if table is None or _named(table, config):
         return settings.read(config)
-    if "://" in table:
-        raise InvalidOption(
-            "only files can be checked",
-            rule="check reads Parquet and CSV files",
-            got=table,
-            next_step="look at tables of a database there",
-        )
-    name = "".join(letter if letter.isalnum() else "_" for letter in Path(table).name.split(".")[0]) or "data"
+    stem = name_at(table) if is_address(table) else Path(table).name.split(".")[0]
+    name = "".join(letter if letter.isalnum() else "_" for letter in stem) or "data"
     return settings.Config(Path.cwd(), table, name, "row", {"epsilon": 1.0}, "unused")
 
 
@@ -70,19 +71,23 @@ def _named(table: str, config: str | None) -> bool:
     return table == path or same_file(Path(table), path)
 
 
-def _proposal(chosen: Config) -> Csv | None:
-    """Return how a CSV seems to be written; None for Parquet, and for tables of a database."""
+def _proposals(chosen: Config) -> dict[str, dict[str, Any]]:
+    """Return how CSV tables of which nothing is declared seem to be written, by name."""
     from farthing.session.table_files import proposed
 
-    return None if "://" in chosen.table else proposed(chosen.table_path)
+    tables = {chosen.name: chosen.table, **chosen.public, **chosen.protected}
+    found = {name: proposed(chosen.path_of(path)) for name, path in tables.items()
+             if name not in chosen.csv and not is_address(path)}  # fmt: skip
+    return {name: reading.settings() for name, reading in found.items() if reading is not None}
 
 
-def _written(chosen: Config, config: str | None) -> Path:
-    """Write how the CSV is read at the end of the settings, whole or not at all; return where."""
+def _written(readings: Mapping[str, Mapping[str, Any]], config: str | None) -> Path:
+    """Write how CSV tables are read at the end of the settings, whole or not at all; return where."""
     file = settings.find(config)
-    section, part = settings.reading(chosen.name, chosen.csv[chosen.name]), file.with_name(f"{file.name}.part")
+    part = file.with_name(f"{file.name}.part")
+    sections = "\n".join(settings.reading(name, how) for name, how in readings.items())
     with suppress(OSError):
-        part.write_text(f"{file.read_text(encoding='utf-8').rstrip()}\n\n{section}", encoding="utf-8")
+        part.write_text(f"{file.read_text(encoding='utf-8').rstrip()}\n\n{sections}", encoding="utf-8")
         part.chmod(file.stat().st_mode & 0o777)
         return part.replace(file)
     part.unlink(missing_ok=True)
@@ -112,7 +117,7 @@ def _tell(found: TableCheck, chosen: Config, whose: str) -> None:
     """Print everything."""
     out = show.console()
     out.print(_NOTICE, soft_wrap=True)
-    out.print(_read(found), soft_wrap=True)
+    out.print(_read(found), soft_wrap=True, markup=False)
     heads = [("column", False), ("type", False), ("missing", True), ("unread", True), ("least", True),
              ("greatest", True), ("lower", True), ("upper", True), ("cut", True)]  # fmt: skip
     out.print(show.columns_table(heads, [_row(column) for column in found.columns]))
@@ -142,9 +147,9 @@ def _read(found: TableCheck) -> str:
         return f"{rows} of Parquet"
     how = found.reading
     mark = {"\t": "tab", ",": "comma", ";": "semicolon"}.get(str(how.delimiter), repr(how.delimiter))
-    why = ": another number of fields, a quote out of place, or other bytes" if found.dropped else ""
-    left = f"{show.many(found.dropped, 'line')} dropped{why}"
-    return f"{rows} of CSV ({how.encoding}, {mark}, decimal mark {how.decimal!r}); {left}"
+    parts = f", {how.parts!r} between thousands" if how.parts else ""
+    left = f"{show.many(found.dropped, 'line')} dropped{f': {found.left_out}' if found.dropped else ''}"
+    return f"{rows} of CSV ({how.encoding}, {mark}, decimal mark {how.decimal!r}{parts}); {left}"
 
 
 def _row(column: Any) -> tuple[str, ...]:

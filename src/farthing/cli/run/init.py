@@ -19,6 +19,7 @@ from farthing.cli.input.config import Config
 from farthing.cli.input.question import group_keys, schema_of
 from farthing.cli.input.session import opened, sources
 from farthing.errors import DataError, InvalidBudget, InvalidKeys, InvalidOption
+from farthing.query.reading import is_address, name_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +66,8 @@ def init(table: str, wish: InitOptions, *, force: bool) -> None:
             rule="init replaces settings only with --force",
         )
     made = _read(_config(table, wish))
+    if not wish.drop_lines:
+        _require_whole(made)
     _check(made, wish.keys or (), said=wish.unit is not None)
     if wish.parquet:
         made = _converted(made, force=force)
@@ -119,8 +122,25 @@ def _read(made: Config) -> Config:
     from farthing.session.table_files import proposed
 
     tables = {made.name: made.table, **made.public, **made.protected}
-    found = {name: proposed(made.path_of(path)) for name, path in tables.items()}
+    found = {name: proposed(made.path_of(path)) for name, path in tables.items() if not is_address(path)}
     return replace(made, csv={name: reading.settings() for name, reading in found.items() if reading is not None})
+
+
+def _require_whole(made: Config) -> None:
+    """Refuse CSV tables of which lines would be left out, as long as nobody said that they may be."""
+    from farthing.session.table_check import left_out_of
+
+    for name in made.csv:
+        paths = {made.name: made.table, **made.public, **made.protected}
+        lost = left_out_of(made.source(name, paths[name]))
+        if lost.dropped:
+            raise InvalidOption(
+                f"{show.many(lost.dropped, 'line')} of {lost.lines:,} in {paths[name]} would be left out",
+                rule="a line is one record, with as many fields as the header; no other line decides how it is read",
+                got=lost,
+                next_step=f"mend the file (farthing check {shlex.quote(paths[name])} tells more), or leave them out: "
+                "--drop-lines",
+            )
 
 
 def _converted(made: Config, *, force: bool) -> Config:
@@ -285,14 +305,14 @@ def _shell(text: str) -> str:
 
 
 def _stem(table: str) -> str:
-    """Return the name that a table has in SQL unless it is told another: the file's, up to the first dot."""
-    stem = Path(table).name.split(".")[0]
+    """Return the name that a table has in SQL unless it is told another: a server's, or the file's up to a dot."""
+    stem = name_at(table) if is_address(table) else Path(table).name.split(".")[0]
     return "data" if not stem or glob.has_magic(stem) else stem
 
 
 def _beside(path: str) -> str:
     """Return a path relative to this folder if it lies in it, with forward slashes; a URL as it is."""
-    if "://" in path:
+    if is_address(path):
         return path
     given = Path(path)
     if given.is_absolute() and given.is_relative_to(Path.cwd()):

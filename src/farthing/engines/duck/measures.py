@@ -230,14 +230,16 @@ def spreading(query: BoundedQuery, value: Scalar | None, catalog: DuckCatalog, h
         inside = (
             f" JOIN {KEYS} AS k ON {same_key(query, [f't.{key}' for key in keys])}" if query.keys is not None else ""
         )
-        units = f"SELECT 0 AS p0, 0 AS p1, {bucket(name)} AS p2, p2 AS p3 FROM ({rows.sql()}) AS t{inside}"
+        there = "" if value is None else f" WHERE {rows.show(present(rows, value), 'v')} IS NOT NULL"
+        units = f"SELECT 0 AS p0, 0 AS p1, {bucket(name)} AS p2, p2 AS p3 FROM ({rows.sql()}) AS t{inside}{there}"
     else:
         cells = DuckCells(query, rows)
         name = cells.value(number)
         least, greatest = cells.column(f"min({name})"), cells.column(f"max({name})")
+        counted = cells.found if value is None else cells.column(f"count({cells.value(present(rows, value))})")
         each = (
-            f"SELECT count(*) AS g, max({cells.found}) AS r, min({least}) AS low, max({greatest}) AS high "
-            f"FROM ({cells.sql(keys, hash_key, listed=listed)}) GROUP BY u"
+            f"SELECT count(*) AS g, max({counted}) AS r, min({least}) AS low, max({greatest}) AS high "
+            f"FROM ({cells.sql(keys, hash_key, listed=listed)}) GROUP BY u HAVING r > 0"
         )
         units = (
             f"SELECT {log2('g')} AS p0, {log2('r')} AS p1, {bucket('low')} AS p2, {bucket('high')} AS p3 FROM ({each})"

@@ -110,4 +110,4 @@ class Backend(Protocol):
 
 
 def nothing() -> None:
-    """Prepare nothing: printing was all."""
+    """Do nothing: printing was all, or there is nothing to close."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engines.bounded import bounded
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, engine_failed, filled
+from farthing.engines.foreign.backend import nothing
 from farthing.engines.foreign.keys import KEYS, listed, numbered, portable
 from farthing.engines.foreign.measures import crossed, found, histogram, measuring, spreading
 from farthing.engines.foreign.per_unit import check, made
@@ -50,6 +51,7 @@ class IbisEngine:
         name: its name in SQL.
         public: tables that hold nobody's rows and may be joined, by name: of the same connection, or Arrow tables.
         protected: tables of the same backend that carry the unit column and may be joined, by name.
+        close: closes what was opened for this engine alone; by default nothing, since the connection is the user's own.
     """
 
     def __init__(
@@ -58,8 +60,9 @@ class IbisEngine:
         name: str,
         public: Mapping[str, Any] | None = None,
         protected: Mapping[str, Any] | None = None,
+        close: Callable[[], None] = nothing,
     ) -> None:
-        self._name, self._opened_by = name, os.getpid()
+        self._name, self._opened_by, self._close = name, os.getpid(), close
         table = _table(table)
         self._connection = table.get_backend()
         self._backend = _backend_of(self._connection)
@@ -97,7 +100,8 @@ class IbisEngine:
         self._run(self._catalog.own.table.limit(0))
 
     def close(self) -> None:
-        """The connection is the user's own."""
+        """Close what was opened for this engine; another connection is the user's own."""
+        self._close()
 
     def identity(self) -> str:
         """Nothing: what the rows are cannot be told without looking at them."""

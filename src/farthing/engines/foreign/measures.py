@@ -175,18 +175,22 @@ def spreading(query: BoundedQuery, value: Scalar | None, catalog: IbisCatalog, b
     listed = query.keys is not None or not query.by
     if query.unit.is_row and not query.joins:
         name = rows.show(number, "v")
+        shown = None if value is None else rows.show(present(rows, value), "v")
         table = rows.table()
         table = with_places(query, backend, table, keys) if listed else _numbers(table, keys, backend)
+        table = table if shown is None else table.filter(table[shown].notnull())
         each = table.select(g=whole(1), r=whole(1), low=table[name], high=table[name])
     else:
         cells = IbisCells(query, rows)
         name = cells.value(number)
         least, greatest = cells.column("min", name), cells.column("max", name)
+        full = cells.found if value is None else cells.column("count", cells.value(present(rows, value)))
         table = cells.table(keys, listed=listed)
         table = table if listed else _numbers(table, keys, backend)
         each = table.group_by("u").agg(
-            g=table.count(), r=table[cells.found].max(), low=table[least].min(), high=table[greatest].max()
+            g=table.count(), r=table[full].max(), low=table[least].min(), high=table[greatest].max()
         )
+        each = each if value is None else each.filter(each.r > 0)
     places = each.select(p0=log2(each.g), p1=log2(each.r), p2=bucket(each.low), p3=bucket(each.high))
     grouped = [places.group_by(place=places[f"p{which}"]).agg(n=places.count()) for which in range(4)]
     counted = [one.mutate(which=whole(which)) for which, one in enumerate(grouped)]

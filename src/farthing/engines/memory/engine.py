@@ -12,7 +12,7 @@ from farthing.engines.contributions import bucket, contribution, leaf, number
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
 from farthing.engines.memory.per_row import stacked, windowed
-from farthing.engines.memory.per_unit import gathered
+from farthing.engines.memory.per_unit import gathered, missing
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
 from farthing.query.expressions import explicit, type_of
@@ -233,9 +233,13 @@ class MemoryEngine:
         asked = bounded(query)
         scalar = self._ready(value, asked)
         for unit in self._units(asked, hash_key):
+            told = [[evaluate(scalar, row) if scalar else 0 for row in some] for some in unit.groups.values()]
+            most = max(sum(not missing(one) for one in some) for some in told)
+            if not most:
+                continue
             groups[len(unit.groups).bit_length() - 1] += 1
-            rows[max(map(len, unit.groups.values())).bit_length() - 1] += 1
-            values = [number(evaluate(scalar, row)) for some in unit.groups.values() for row in some if scalar]
+            rows[most.bit_length() - 1] += 1
+            values = [number(one) for some in told for one in some if scalar]
             there = [one for one in values if one is not None]
             if there:
                 least[bucket(min(there))] += 1

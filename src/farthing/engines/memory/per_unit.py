@@ -52,7 +52,7 @@ def feature(one: Feature, rows: list[Mapping[str, Any]], scope: Schema) -> Any: 
     there = [value for value, _ in pairs if value is not None]
     match one.kind:
         case FeatureKind.COUNT:
-            return sum(1 for row in rows if not _missing(evaluate(explicit(one.value, scope), row)))
+            return sum(1 for row in rows if not missing(evaluate(explicit(one.value, scope), row)))
         case FeatureKind.DISTINCT:
             return len(set(there))
         case FeatureKind.SUM:
@@ -102,6 +102,6 @@ def value_of(scalar: Scalar, row: Mapping[str, Any], scope: Schema) -> Any:
     return in_64_bits(value)
 
 
-def _missing(value: Any) -> bool:
+def missing(value: Any) -> bool:
     """Return whether there is no value: NULL or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))

@@ -6,7 +6,7 @@ import gzip
 import re
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from farthing.query.reading import MAX_LINE
+from farthing.query.reading import MAX_LINE, WESTERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,15 +88,16 @@ def clean(data: bytes, quote: str, delimiter: str) -> bytes:
 
 
 def in_utf8(data: bytes, encoding: str) -> bytes:
-    r"""Return a block in UTF-8. Every byte of Latin-1 and Windows-1252 is a letter; lines end where they did.
+    r"""Return a block in UTF-8. In every other encoding each byte is a letter by itself; lines end where they did.
 
     >>> in_utf8(b"K\xf6ln \x80\n", "windows-1252").decode()
     'Köln €\n'
     """
     if encoding == "utf-8" or data.isascii():
         return data
-    text = data.decode("latin-1")
-    return (text.translate(_WINDOWS) if encoding == "windows-1252" else text).encode()
+    if encoding == WESTERN:
+        return data.decode("latin-1").translate(_WINDOWS).encode()
+    return data.decode(encoding, "replace").encode()  # a byte that has no letter is one question mark
 
 
 def _encoded(data: bytes) -> bytes:

@@ -76,7 +76,7 @@ def typed(column: str, name: str, kind: Type, reading: Csv) -> str:
     native = {Type.DATE: "DATE", Type.TIMESTAMP: "TIMESTAMP"}.get(kind)
     form = {Type.DATE: reading.dates, Type.TIMESTAMP: reading.timestamps}.get(kind)
     if form is None:
-        read = (_READ if reading.decimal == "." else _COMMA).get(kind, _READ[kind]).format(column)
+        read = _number(column, kind, reading) if kind in _MARKED else _READ[kind].format(column)
     else:
         escaped = form.replace("'", "''")
         read = f"TRY_CAST(TRY_STRPTIME({column}, '{escaped}') AS {native})"
@@ -94,15 +94,31 @@ _READ: Final = {
     Type.DATE: "TRY_CAST({} AS DATE)",
     Type.TIMESTAMP: "TRY_CAST(TRY_CAST({} AS TIMESTAMP WITH TIME ZONE) AS TIMESTAMP)",
 }
-_THOUSANDS: Final = r"[+-]?([0-9]{{1,3}}([.][0-9]{{3}})+|[0-9]+)"
-_POWER: Final = "([eE][+-]?[0-9]{{1,3}})?"
-_COMMA: Final = {
-    Type.INTEGER: f"CASE WHEN regexp_full_match({{0}}, '{_THOUSANDS}') "
-    "THEN TRY_CAST(replace({0}, '.', '') AS BIGINT) END",
-    Type.FLOAT: f"CASE WHEN regexp_full_match({{0}}, '({_THOUSANDS}(,[0-9]*)?|[+-]?,[0-9]+){_POWER}') "
-    "THEN TRY_CAST(replace(replace({0}, '.', ''), ',', '.') AS DOUBLE) END",
-}
-"""Numbers with a decimal comma: points part thousands or are none, so that 1.5 is not read as 15."""
+_MARKED: Final = (Type.INTEGER, Type.FLOAT)
+_SPACES: Final = ("\u00a0", "\u202f", "\u2009")
+"""Spaces that break no line, and the thin one, as they part thousands."""
+
+
+def _number(column: str, kind: Type, reading: Csv) -> str:
+    """Return the SQL that reads numbers: with other marks than a decimal point, only what has them in their places.
+
+    So with a decimal comma 1.5 is not read as 15.
+    """
+    decimal, parts = reading.decimal, reading.parts
+    if (decimal, parts) == (".", ""):
+        return _READ[kind].format(column)
+    text = f"TRIM({column})"
+    for space in _SPACES if parts == " " else ():
+        text = f"REPLACE({text}, '{space}', ' ')"
+    mark, point = parts.replace("'", "''"), f"[{decimal}]"
+    whole = "[0-9]+" if not parts else f"([0-9]{{1,3}}([{mark}][0-9]{{3}})+|[0-9]+)"
+    form = f"[+-]?{whole}" if kind is Type.INTEGER else \
+        f"([+-]?{whole}({point}[0-9]*)?|[+-]?{point}[0-9]+)([eE][+-]?[0-9]{{1,3}})?"  # fmt: skip
+    bare = f"REPLACE({text}, '{mark}', '')" if parts else text
+    native = "BIGINT" if kind is Type.INTEGER else "DOUBLE"
+    pointed = f"REPLACE({bare}, ',', '.')" if decimal == "," else bare
+    return f"CASE WHEN regexp_full_match({text}, '{form}') THEN TRY_CAST({pointed} AS {native}) END"
+
 
 _YEARS: Final = "CASE WHEN {0} BETWEEN {1} '0001-01-01' AND {1} '9999-12-31{2}' THEN {0} END"
 """Days and times of the years that every calendar of a computer has."""

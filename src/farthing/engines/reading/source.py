@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from farthing.errors import DataError
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -92,6 +93,8 @@ class CsvFiles:
         told = repr(replace(self.reading, path="-"))  # a file may move
         if (self.reading.encoding, self.reading.decimal) != ("utf-8", "."):
             told += f" {self.reading.encoding} {self.reading.decimal}"
+        if self.reading.thousands is not None:
+            told += f" thousands {self.reading.thousands}"
         declared = hashlib.sha256(told.encode()).digest()
         return [*self.held.identity(), [int.from_bytes(declared[:6])]]
 
@@ -163,16 +166,24 @@ def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
     Raises:
         DataError: the line is not a list of names that differ.
     """
-    line = in_utf8(line, reading.encoding).removesuffix(b"\n").removesuffix(b"\r") + b"\n"
+    first, line = line, in_utf8(line, reading.encoding).removesuffix(b"\n").removesuffix(b"\r") + b"\n"
     kept = clean(line, reading.quote, str(reading.delimiter))
     if not kept.strip():
+        what, next_step = next((told for has, told in _NO_HEADERS if has(first)), _NO_HEADER)
         raise DataError(
-            "the CSV file has no header",
+            what,
             rule=f"the first line names the columns, in {reading.encoding}, with quotes as RFC 4180 has them",
             got=shown(path),
-            next_step="write the names of the columns there, or declare the encoding: farthing init proposes one",
+            next_step=next_step,
         )
-    names = tuple(name or f"column{place}" for place, name in enumerate(_split(kept, reading)))
+    if _SEPARATOR.fullmatch(kept):
+        raise DataError(
+            "the first line names the separator, not the columns",
+            rule="the first line names the columns; a line before it that begins with sep is read by Excel alone",
+            got=shown(path),
+            next_step="take the first line away: tail -n +2 FILE > NEW.csv",
+        )
+    names = tuple(name or f"column{place}" for place, name in enumerate(split(kept, reading)))
     if len({name.casefold() for name in names}) < len(names):
         raise DataError(
             "two columns have the same name",
@@ -183,6 +194,27 @@ def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
     return names
 
 
+_NO_HEADER: Final = (
+    "the CSV file has no header",
+    "write the names of the columns there, or declare the encoding: farthing init proposes one",
+)
+_NO_HEADERS: Final[tuple[tuple[Callable[[bytes], bool], tuple[str, str]], ...]] = (
+    (lambda line: line.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")),
+     ("the file is an archive or a workbook, not CSV", "save the sheet as CSV in UTF-8, or unpack the file")),
+    (lambda line: line.startswith(b"\x1f\x8b"),
+     ("the file is packed by gzip, and its name does not say so", "give it a name that ends in .csv.gz")),
+    (lambda line: line.startswith(b"PAR1"),
+     ("the file is Parquet, and its name does not say so", "give it a name that ends in .parquet")),
+    (lambda line: line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line,
+     ("the CSV file is in UTF-16, or is not text", "write it in UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW.csv")),
+    (lambda line: b"\r" in line.removesuffix(b"\n").removesuffix(b"\r"),
+     ("lines of the CSV file end with CR alone", "end them with LF: tr '\\r' '\\n' < FILE > NEW.csv")),
+)  # fmt: skip
+"""What a first line is that names no columns, by its own bytes, which are public."""
+
+_SEPARATOR: Final = re.compile(rb'"?sep=.?"?\s*')
+
+
 def _first_line(path: str) -> bytes:
     """Return the header of a file; nothing where it cannot be unpacked."""
     try:
@@ -191,7 +223,7 @@ def _first_line(path: str) -> bytes:
         return b""
 
 
-def _split(line: bytes, reading: Csv) -> list[str]:
+def split(line: bytes, reading: Csv) -> list[str]:
     """Return the fields of one clean line."""
     text, quote = line.decode().rstrip("\r\n"), reading.quote
     fields, rest = [], text + str(reading.delimiter)

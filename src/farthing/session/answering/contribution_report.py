@@ -245,7 +245,7 @@ def _identity(context: Context, query: Query, value: Scalar | None) -> str:
     """Return the identity of a spread in the ledger: the bounds are not part of it."""
     plain = replace(query, bounds=Bounds(max_groups=1, max_rows=1)).arranged()
     keys = "" if plain.keys is None else plain.keys.fingerprint
-    about = json.dumps([plain.family(), keys, "" if value is None else value.canonical()])
+    about = json.dumps([plain.family(), keys, "" if value is None else f"rows with {value.canonical()}"])
     return reuse.identity(context.data_set, "spread", about)
 
 

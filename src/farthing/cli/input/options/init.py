@@ -41,6 +41,14 @@ class InitOptions:
             metavar="X", help="A part of delta to set aside for keys found privately.", rich_help_panel=_TOTAL
         ),
     ] = None
+    drop_lines: Annotated[
+        bool,
+        typer.Option(
+            "--drop-lines",
+            help="Leave out lines of a CSV that do not fit how it is read; else they are told, and nothing is written.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = False
     max_groups: options.MaxGroups = None
     max_rows: options.MaxRows = None
     keys: options.Keys = None

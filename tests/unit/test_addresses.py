@@ -1,0 +1,138 @@
+"""Tables by address: what is one, what is refused, and that PostgreSQL and Spark are asked as by their own frames."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ledger_servers
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import spark_servers
+from typer.testing import CliRunner
+
+import farthing
+from farthing.cli.app import app
+from farthing.engines import open_table
+from farthing.errors import DataError
+from farthing.query.reading import name_at
+
+BUDGET = ("--epsilon", "1", "--delta", "1e-6")
+ROWS = pa.table({"rider": [n % 500 for n in range(9_000)], "zone": ["abc"[n % 3] for n in range(9_000)]})
+
+
+def run(*args):
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, list(args))
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://me@127.0.0.1:1/city", "names no table"),
+        ("postgresql://me@127.0.0.1:1/city#", "names no table"),
+        ("postgresql://me:secret@127.0.0.1:1/city#trips", "holds a password"),
+        ("postgresql://me@127.0.0.1:1/city?password=secret#trips", "holds a password"),
+        ("postgresql://me@127.0.0.1:1/city?connect_timeout=2#trips", "cannot be opened"),
+        ("mysql://me@127.0.0.1/city#trips", "not a local file"),
+    ],
+)
+def test_addresses_that_are_refused(address, words):
+    """No table, a password, a server that is not there, another kind of server; no error shows a password."""
+    with pytest.raises(DataError, match=words) as refused:
+        open_table(address)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_table_has_the_last_name_of_its_address():
+    """The schema and the folder are left out."""
+    addresses = (
+        "postgres://h/d#trips",
+        "postgres://h/d#s.trips",
+        "spark://h:1#/data/trips.parquet",
+        "spark://h:1#d.trips",
+    )
+    assert {"trips"} == set(map(name_at, addresses))
+
+
+@pytest.fixture
+def server():
+    """Give the address of a database with a protected and a public table, in a schema of their own."""
+    with ledger_servers.fresh_schema() as url, ledger_servers.raw(url) as raw:
+        base, _, schema = url.partition("?schema=")
+        raw.execute(f"CREATE SCHEMA {schema}")
+        raw.execute("CREATE TABLE trips AS SELECT i % 500 AS rider, (ARRAY['a','b','c'])[1 + i % 3] AS zone "
+                    "FROM generate_series(0, 8999) i")  # fmt: skip
+        raw.execute("CREATE TABLE \"Zones\" AS SELECT * FROM (VALUES ('a', 'north'), ('b', 'south')) z(id, area)")
+        yield base.replace("+psycopg", ""), schema
+
+
+@pytest.mark.thorough
+def test_init_and_ask_on_postgresql(server, tmp_path, monkeypatch):
+    """Whose privacy is asked for beside a column of people; then tables are joined, and answers are near the truth."""
+    monkeypatch.chdir(tmp_path)
+    base, schema = server
+    trips, zones = f"{base}#{schema}.trips", f"{base}#{schema}.Zones"
+    refused = run("init", trips, *BUDGET)
+    bounds = ("--max-groups", "3", "--max-rows", "18", "--public", f"zones={zones}", "--keys", "zone=zones.id")
+    done = run("init", trips, "--unit", "rider", *BUDGET, *bounds)
+
+    assert (2, 0) == (refused.exit_code, done.exit_code), done.output
+    assert "--unit rider" in refused.stderr
+    assert f'path = "{trips}"' in Path("farthing.toml").read_text(encoding="utf-8")
+    assert 2 == run("check").exit_code
+    for question, keys in (
+        ("SELECT zone, COUNT(*) AS n FROM trips GROUP BY zone", ()),
+        ("SELECT area, COUNT(*) AS n FROM trips JOIN zones ON zone = id GROUP BY area", ("--keys", "area=north,south")),
+    ):
+        asked = run("ask", question, "--absolute", "2000", *keys, "--json")
+        assert 0 == asked.exit_code, asked.output
+        counts = [row["n"] for row in json.loads(asked.stdout)["answers"]]
+        assert all(abs(count - 3_000) < 8_000 for count in counts)  # eight half-widths of the noise
+    assert 2 == len(json.loads(run("history", "--json").stdout)["history"])
+
+
+@pytest.mark.thorough
+def test_tables_at_one_server_are_one_connection(server):
+    """A table of another kind beside them is refused or sent; a schema that has no such table is one error."""
+    base, schema = server
+    trips = f"{base}#{schema}.trips"
+    engine = open_table(trips, protected={"again": trips}, public={"zones": f"{base}#{schema}.Zones"})
+    exact = farthing.Session(
+        ROWS, name="rides", budget=farthing.Budget(mu=1), public={"zones": f"{base}#{schema}.Zones"}
+    )
+
+    assert {"again": ("rider", "zone"), "zones": ("id", "area")} == {
+        name: kinds.names for name, kinds in engine.tables.items()
+    }
+    assert ("id", "area") == tuple(exact.tables["zones"])
+    engine.close()
+    exact.close()
+    with pytest.raises(DataError, match="not on the backend"):
+        open_table(ROWS, name="rides", protected={"trips": trips})
+    with pytest.raises(DataError, match="TableNotFound"):
+        open_table(f"{base}#{schema}.nothing")
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore")  # of Spark's sockets
+def test_init_and_ask_on_spark(tmp_path, monkeypatch):
+    """A Parquet path and a view of the Spark of this process; another master is refused while this one runs."""
+    spark = spark_servers.spark_session()
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(ROWS, tmp_path / "trips.parquet")
+    spark.read.parquet(str(tmp_path / "trips.parquet")).createOrReplaceTempView("spark_trips")
+    place = f"spark://{spark.sparkContext.master}"
+    for address in (f"{place}#{tmp_path}/trips.parquet", f"{place}#spark_trips"):
+        made = run("init", address, "--unit", "rider", *BUDGET, "--max-rows", "18", "--force", "--name", "t")
+        assert 0 == made.exit_code, made.output
+        Path("t.ledger").unlink()
+        Path("t.ledger-head").unlink()
+    with pytest.raises(DataError, match="another Spark runs"):
+        open_table("spark://elsewhere:7077#trips")
+    session = farthing.Session(f"{place}#spark_trips", unit="rider", budget=farthing.Budget(mu=1))
+    answer = session.count(absolute=2000, bounds=farthing.Bounds(max_rows=18))
+    assert abs(answer.value - 9_000) < 8_000
+    session.close()

@@ -71,17 +71,17 @@ def _alone() -> tuple[str, ...]:
             farthing.Session(TABLE, budget=budget, ledger=books) as one,
             farthing.Session(TABLE, budget=budget, ledger=books) as two,
         ):
-            one.quantile("x", 0.5, rank=0.2, **ASKED)
+            one.quantile("x", 0.5, rank=0.4, **ASKED)
 
             def noted(pricing: object, *others: object) -> object:
                 held.append(getattr(pricing, "held", None) is not None)
                 if len(held) == 1:
-                    two.quantile("x", 0.5, rank=0.1, **ASKED)
+                    two.quantile("x", 0.5, rank=0.01, **ASKED)
                 return searched(pricing, *others)  # type: ignore[arg-type]
 
             quantile.searched = noted  # type: ignore[assignment]
             try:
-                one.quantile("x", 0.5, rank=0.05, **ASKED)
+                one.quantile("x", 0.5, rank=0.005, **ASKED)
             finally:
                 quantile.searched = searched
     return ("two carry on the same chains",) * (sum(held) > 1)

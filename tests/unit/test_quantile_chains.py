@@ -185,17 +185,17 @@ def test_who_does_not_hold_the_chains_alone_begins_others(monkeypatch, tmp_path)
     asked = {"lower": 0, "upper": 60, "cap": Pure(1.5)}
     budget = Budget(epsilon=8)
     with Session(TABLE, budget=budget, ledger=ledger) as one, Session(TABLE, budget=budget, ledger=ledger) as two:
-        one.quantile("v", 0.5, rank=0.1, **asked)
+        one.quantile("v", 0.5, rank=0.4, **asked)
         held, paid, whole = [], [], answering.searched
 
         def noted(pricing, ranks, watcher, looks):
             held.append(pricing.held is not None)
             if len(held) == 1:
-                paid.append(two.quantile("v", 0.5, rank=0.03, **asked).paid)
+                paid.append(two.quantile("v", 0.5, rank=0.005, **asked).paid)
             return whole(pricing, ranks, watcher, looks)
 
         monkeypatch.setattr(answering, "searched", noted)
-        paid.append(one.quantile("v", 0.5, rank=0.02, **asked).paid)
+        paid.append(one.quantile("v", 0.5, rank=0.003, **asked).paid)
         one.verify()
 
     assert held == [True, False]

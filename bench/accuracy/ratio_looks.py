@@ -20,7 +20,7 @@ import numpy as np
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.ratio_chances import CUT_FROM, RatioChances, easy
-from farthing.accuracy.ratio_looks import LOOKS_SHARE, SHAPES, chosen, cut_critical, tilts
+from farthing.accuracy.ratio_shapes import LOOKS_SHARE, SHAPES, chosen, cut_critical, tilts
 
 RELATIVE = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.42)
 TARGETS = (

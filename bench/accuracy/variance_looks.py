@@ -18,7 +18,7 @@ from scipy.stats import beta as beta_law
 
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.ratio_looks import LOOKS_SHARE
+from farthing.accuracy.ratio_shapes import LOOKS_SHARE
 
 KINDS = {"variance": joint.VARIANCE, "deviation": joint.DEVIATION, "sample": joint.SAMPLE}
 TARGETS = (

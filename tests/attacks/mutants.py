@@ -1070,7 +1070,7 @@ CHAINS = (
     ),
     _one(
         "looks at a mean at the critical value of one",
-        "accuracy/ratio_looks.py",
+        "accuracy/ratio_shapes.py",
         "    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)\n",
         "    return z\n",
         "mean looks",
@@ -1084,7 +1084,7 @@ CHAINS = (
     ),
     _one(
         "looks that end where the range does at the c of others",
-        "accuracy/ratio_looks.py",
+        "accuracy/ratio_shapes.py",
         "    return np.asarray(critical + np.where(less, CUT_EASY, CUT) * more / critical)\n",
         "    return np.asarray(critical + np.where(less, 0.0, CUT) * more / critical)\n",
         "mean looks",

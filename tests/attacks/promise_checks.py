@@ -25,7 +25,7 @@ from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.ranking_bounds import proved_leads_of
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.ratio_chances import RatioChances
-from farthing.accuracy.ratio_looks import chosen, cut_critical
+from farthing.accuracy.ratio_shapes import chosen, cut_critical
 from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
 from farthing.errors import LedgerError

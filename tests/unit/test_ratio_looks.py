@@ -7,7 +7,8 @@ import pytest
 from accuracy.lanes import COUNT, MEAN, PER_GRAIN, joint, lanes, source, start
 
 from farthing.accuracy.ratio_chances import RatioChances, eased
-from farthing.accuracy.ratio_looks import LOOKS_SHARE, RatioLooks, chosen, critical_value, cut_critical, tilt
+from farthing.accuracy.ratio_looks import RatioLooks
+from farthing.accuracy.ratio_shapes import LOOKS_SHARE, chosen, critical_value, cut_critical, tilt
 from farthing.accuracy.statistics import fieller
 from farthing.accuracy.stop_rule import two_sided
 from farthing.session.answering.joint_measures import blob_of, state_of

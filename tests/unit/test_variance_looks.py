@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, PER_GRAIN, SAMPLE, VARIANCE, joint, lanes, source, start
 
-from farthing.accuracy.ratio_looks import LOOKS_SHARE
+from farthing.accuracy.ratio_shapes import LOOKS_SHARE
 from farthing.accuracy.stop_rule import two_sided
 from farthing.accuracy.variance_looks import APART, SHARES, TILTED, VarianceLooks, critical_value
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 WEIGHTS: Final = (0.03, 0.05, 0.08, 0.11, 0.13, 0.14, 0.13, 0.11, 0.08, 0.06, 0.04, 0.025, 0.015)
 """The parts w^2 of the final variance that a claim's stages take; they add up to 1."""
 
+GIVEN_UP: Final = 16
+"""A group that is given up pays as much again as its looks, for an interval; at most what it may pay, over this."""
+
 PARTS: Final = 128
 """One tick is about this many grains, in whole numbers a lane: stages are exactly in proportion."""
 
@@ -195,6 +198,50 @@ def ticks(prices: JointPrices, guess: Floats, shape: Ints, beta: float) -> Float
         return np.asarray(found)
 
     return in_blocks(run, guess, shape, most, size)
+
+
+def claim_or_give_up(
+    prices: JointPrices,
+    purse: ClaimPurse,
+    groups: Ints,
+    *,
+    beta: float,
+    held: Pivot,
+    part: Floats,
+    before: tuple[Floats, Floats] | None,
+) -> tuple[Floats, Floats, Pivot]:
+    """Return the intervals of groups after a claim on them, a small one where they are given up, and what it leaves.
+
+    Of two intervals of one promise, this one and that of `before`, the one nearer its target is kept.
+    """
+    means, information = purse.means[:, groups], purse.information[:, groups]
+    room = prices.cap - information.sum(axis=0)
+    hopeless = (part >= 1) & (not prices.named_loss)
+    if hopeless.any():
+        hopeless &= prices.beyond(prices.price(means, information, beta), means, information, room)
+    looks = np.clip(information.sum(axis=0), 2 * PARTS, np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS)))
+    outputs = (len(prices.relative), len(groups))
+    lower, upper, after = np.empty(outputs), np.empty(outputs), held
+    for some, weights, most in (
+        (hopeless, (1.0,), looks),
+        (~hopeless, (1.0,) if prices.named_loss else WEIGHTS, room),
+    ):
+        chosen = np.flatnonzero(some)
+        if not len(chosen):
+            continue
+        low, high, made = claim(
+            prices, purse, groups[chosen], most[chosen], beta=beta, weights=weights,
+            held=held.of(chosen), part=part[chosen],
+        )  # fmt: skip
+        if before is None:  # who was paused goes on, whatever the interval says: so it does not say "within the target"
+            low, high = prices.outside(low, high, made.done < 1)
+        else:
+            old = (before[0][:, chosen], before[1][:, chosen])
+            better = prices.ratio(low, high) < np.where(np.isfinite(old[1]), prices.ratio(*old), np.inf)
+            low, high = np.where(better, low, old[0]), np.where(better, high, old[1])
+        lower[:, chosen], upper[:, chosen] = low, high
+        after = after.put(chosen, made if weights is WEIGHTS or prices.named_loss else made.only_told())
+    return lower, upper, after
 
 
 def claim(

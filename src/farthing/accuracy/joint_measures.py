@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, ticks
+from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim_or_give_up, ticks
 from farthing.accuracy.joint_pilot import pilot
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, turns
 from farthing.accuracy.joint_state import JointState
@@ -33,9 +33,6 @@ FIRST_SHARE: Final = 0.9
 
 AFRESH: Final = 0.03
 """A claim that holds less than this part of what a sharper one needs is not gone on from: it is a pilot."""
-
-GIVEN_UP: Final = 16
-"""A group that is given up pays as much again as its looks, for an interval; at most what it may pay, over this."""
 
 NEVER: Final = 1e9
 """Where a loss is to be spent whatever comes, a group is given up that needs so many times what it may pay: none is."""
@@ -412,44 +409,12 @@ class JointMeasures:
     def _bought(self, state: JointState, purse: ClaimPurse, groups: Ints, pivot: Pivot, part: Floats) -> JointState:
         """Return the state after a claim on these groups, a part of them at a time."""
         lower, upper, after = state.lower.copy(), state.upper.copy(), pivot.copy()
+        first, beta = state.stages == state.since, self._next_share(state)
         for at in turns(len(groups)):
             some = groups[at]
-            lower[:, some], upper[:, some], made = self._bought_at_once(state, purse, some, pivot.of(some), part[some])
+            before = None if first else (lower[:, some], upper[:, some])
+            lower[:, some], upper[:, some], made = claim_or_give_up(
+                self.prices, purse, some, beta=beta, held=pivot.of(some), part=part[some], before=before
+            )
             after.fill(some, made)
         return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)
-
-    def _bought_at_once(
-        self, state: JointState, purse: ClaimPurse, groups: Ints, pivot: Pivot, part: Floats
-    ) -> tuple[Floats, Floats, Pivot]:
-        """Return the intervals of these groups after a claim on them, and what it leaves of theirs.
-
-        Of two intervals of one promise the one nearer its target is kept.
-        """
-        prices, beta = self.prices, self._next_share(state)
-        means, information = purse.means[:, groups], purse.information[:, groups]
-        room = self.cap_grains - information.sum(axis=0)
-        hopeless = (part >= 1) & (not prices.named_loss)
-        if hopeless.any():
-            hopeless &= prices.beyond(prices.price(means, information, beta), means, information, room)
-        looks = np.clip(information.sum(axis=0), 2 * PARTS, np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS)))
-        lower, upper, after = state.lower[:, groups], state.upper[:, groups], pivot
-        first = state.stages == state.since
-        for some, weights, most in (
-            (hopeless, (1.0,), looks),
-            (~hopeless, (1.0,) if prices.named_loss else WEIGHTS, room),
-        ):
-            chosen = np.flatnonzero(some)
-            if len(chosen):
-                low, high, made = claim(
-                    prices, purse, groups[chosen], most[chosen], beta=beta, weights=weights,
-                    held=pivot.of(chosen), part=part[chosen],
-                )  # fmt: skip
-                if first:  # who was paused goes on, whatever the interval says: so it does not say "within the target"
-                    low, high = prices.outside(low, high, made.done < 1)
-                else:
-                    held = (lower[:, chosen], upper[:, chosen])
-                    better = prices.ratio(low, high) < np.where(np.isfinite(held[1]), prices.ratio(*held), np.inf)
-                    low, high = np.where(better, low, held[0]), np.where(better, high, held[1])
-                lower[:, chosen], upper[:, chosen] = low, high
-                after = after.put(chosen, made if weights is WEIGHTS or prices.named_loss else made.only_told())
-        return lower, upper, after

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.quantile_neighbours import Told, pooled
+from farthing.accuracy.quantile_neighbours import Offset, pooled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -166,7 +166,7 @@ class Scouts:
         left = self.ladder.seen & ((likely & (away >= SURE * slack)) | dear)
         return left | self._steps(left)
 
-    def _told(self) -> Told:
+    def _told(self) -> Offset:
         """Return what each place, all others and the ends of the range tell of it, in slacks."""
         ladder, seen, slack = self.ladder, self.ladder.seen, self.slack
         first, last = (end[None] / slack for end in self.ends)
@@ -176,8 +176,8 @@ class Scouts:
         exact = np.full_like(first, EXACT)
         thresholds = np.vstack([np.full_like(first, -1.0), ladder.thresholds, np.full_like(first, self.leaves - 1.0)])
         thresholds = np.where(np.vstack([exact > 0, seen, exact > 0]), thresholds, self.leaves - 1.0)
-        told = pooled(thresholds, Told(off, np.vstack([exact, variance, exact])))
-        return Told(told.off[1:-1], told.variance[1:-1])
+        told = pooled(thresholds, Offset(off, np.vstack([exact, variance, exact])))
+        return Offset(told.off[1:-1], told.variance[1:-1])
 
     def _steps(self, left: Flags) -> Flags:
         """Return which places seem to lie on a step whose end was left, with a cliff on the other side."""

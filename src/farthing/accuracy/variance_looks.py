@@ -13,7 +13,8 @@ import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts
-from farthing.accuracy.ratio_looks import BETAS, LOOKS_SHARE, PILOT, RatioLooks
+from farthing.accuracy.ratio_looks import BETAS, RatioLooks
+from farthing.accuracy.ratio_shapes import LOOKS_SHARE, PILOT
 from farthing.accuracy.statistics import VarianceStatistic
 from farthing.accuracy.stop_rule import two_sided
 

@@ -168,10 +168,10 @@ def test_quantiles_are_refused_by_name():
 
 
 def test_every_aggregate_has_the_function_of_its_form():
-    """Which function of its measures an aggregate is, it says itself; ranks and shares are read otherwise."""
+    """Which function of its measures an aggregate is, it says itself; ranks, shares and running sums are others."""
     forms = {aggregate.form for aggregate in get_args(Aggregate)}
 
-    assert {*FORMS, "rank", "share"} == forms
+    assert {*FORMS, "rank", "share", "running"} == forms
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from farthing import Budget, Session
 from farthing.errors import UnsupportedQuery
 from farthing.query import Schema, Type
+from farthing.query.aftermath import Aftermath
+from farthing.query.expressions import Call, Column, Compare, FunctionName, Literal, Operator
 from farthing.query.rounding import WAYS, Rounding
 from farthing.sql import parse
 
@@ -115,3 +117,52 @@ def test_a_select_above_rounds_what_it_shows():
             assert (alias,) == answer.names
             assert ["centre", "port"] == answer.keys["zone"].to_pylist()
             assert np.array_equal(np.round(answer.value), answer.value)
+
+
+@pytest.mark.parametrize(
+    ("way", "numbers", "step", "shown"),
+    [
+        ("ROUND", [0.5, 1.5, 2.5, -0.5, -2.5, 0.49999999999999994, -0.2], 1.0, [1, 2, 3, -1, -3, 0, 0]),
+        ("ROUND", [5, 15, 25, -5, -25, 4, -4], 10.0, [10, 20, 30, -10, -30, 0, 0]),
+        ("ROUND", [2.0**52 + 1, -(2.0**53), np.inf, np.nan], 1.0, [2.0**52 + 1, -(2.0**53), np.inf, np.nan]),
+        ("CEIL", [-0.5, 0.5], 1.0, [0, 1]),
+        ("TRUNC", [-0.5, -1.5], 1.0, [0, -1]),
+    ],
+)
+def test_halves_go_away_from_zero(way, numbers, step, shown):
+    """As the language says for ROUND of rows, and without a zero that has a sign."""
+    rounded = Rounding(step, way).rounded(np.array(numbers, np.float64))
+
+    assert np.array_equal(shown, rounded, equal_nan=True)
+    assert not np.signbit(rounded[rounded == 0]).any()
+
+
+def test_halves_go_away_from_zero_in_having_and_order_by():
+    """ROUND of an answer column rounds as ROUND around it does."""
+    columns = {"n": np.array([0.5, 1.5, 2.5, -0.5, -2.5])}
+    for number, shown in zip(columns["n"], Rounding(1.0).rounded(columns["n"]), strict=True):
+        same = Compare(Call(FunctionName.ROUND, (Column("n"),)), Operator.EQ, Literal(float(shown)))
+        assert number in columns["n"][Aftermath(same).arranged(columns, pa.table({"zone": list("abcde")}))]
+
+
+@pytest.mark.parametrize(
+    ("number", "numbers", "shown"),
+    [
+        ("CEIL(ROUND(COUNT(*) / 10))", [101, 105, 109], [10, 11, 11]),
+        ("CEIL(ROUND(COUNT(*) / 10, 1))", [100.1, 100.6, 109], [10, 11, 11]),
+        ("ROUND(ROUND(COUNT(*) / 10, 1))", [104.6, 104.4], [11, 10]),
+        ("FLOOR(ROUND(COUNT(*), -1) / 4)", [96, 104], [25, 25]),
+        ("ROUND(CAST(COUNT(*) / 10 AS DECIMAL(10, 1)), 2)", [104.6], [10.5]),
+        ("10 * FLOOR(ROUND(COUNT(*) / 10, 1))", [99.6, 99.4], [100, 90]),
+    ],
+)
+def test_roundings_of_roundings_are_done_in_order(number, numbers, shown):
+    """From within; a finer one of multiples changes nothing; intervals hold what becomes of the truth."""
+    asked = parse(f"SELECT zone, {number} AS n FROM t GROUP BY zone", table="t", schema=SCHEMA)
+    ((_, how),) = asked.aftermath.rounded
+    scaled = np.array(numbers) / (1 if number.startswith("10 ") else 4 if "/ 4" in number else 10)
+
+    assert shown == pytest.approx(how.rounded(scaled).tolist())
+    value, low, high = how.told(scaled, scaled - 0.3, scaled + 0.3)
+    assert (value == how.rounded(scaled)).all()
+    assert ((low <= scaled - 0.3) & (low <= value) & (value <= high) & (high >= scaled + 0.3)).all()

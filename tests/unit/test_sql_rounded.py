@@ -166,3 +166,55 @@ def test_roundings_of_roundings_are_done_in_order(number, numbers, shown):
     value, low, high = how.told(scaled, scaled - 0.3, scaled + 0.3)
     assert (value == how.rounded(scaled)).all()
     assert ((low <= scaled - 0.3) & (low <= value) & (value <= high) & (high >= scaled + 0.3)).all()
+
+
+GROUPED = "FROM t GROUP BY zone"
+BELOW = f"SELECT zone, COUNT(*) AS n {GROUPED}"
+TENS = f"SELECT zone, ROUND(COUNT(*), -1) AS n {GROUPED}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"SELECT zone, ROUND(n, -3) AS r FROM ({BELOW}) AS b WHERE n < 600", ["port"]),
+        (f"SELECT zone, ROUND(n, -3) AS r FROM ({BELOW}) AS b WHERE b.n_upper > 600", ["centre"]),
+        (f"SELECT zone, ROUND(n, -4) AS r FROM ({BELOW}) AS b ORDER BY n LIMIT 1", ["port"]),
+        (f"SELECT zone, ROUND(n, -4) AS r FROM ({BELOW}) AS b ORDER BY r LIMIT 1", ["centre"]),
+        (f"SELECT zone, ROUND(n, -4) AS n FROM ({BELOW}) AS b ORDER BY b.n LIMIT 1", ["port"]),
+        (f"SELECT zone, ROUND(n, -4) AS n FROM ({BELOW}) AS b ORDER BY n LIMIT 1", ["centre"]),
+        (f"SELECT zone, ROUND(n, -4) AS r FROM ({BELOW} HAVING n > 600) AS b", ["centre"]),
+        (f"SELECT zone, ROUND(n, -4) AS r FROM ({BELOW} ORDER BY n LIMIT 1) AS b", ["port"]),
+        (f"SELECT zone, ROUND(n, -2) AS r, ROUND(n, -1) AS s FROM ({BELOW}) AS b WHERE n < 600", ["port"]),
+        (f"SELECT zone, ROUND(n, -3) AS r FROM ({TENS} HAVING COUNT(*) < 600) AS b WHERE n < 400", ["port"]),
+        (
+            f"SELECT zone, ROUND(COUNT(*), -3) AS n, -COUNT(*) AS n_unrounded {GROUPED} ORDER BY COUNT(*) LIMIT 1",
+            ["port"],
+        ),
+    ],
+)
+def test_what_is_shown_rounded_is_compared_as_it_was(text, shown):
+    """Names below a SELECT are the numbers there, whatever the SELECT rounds; its own aliases are what it shows."""
+    with Session(ROWS, name="t", budget=Budget(mu=20)) as session:
+        assert shown == session.sql(text, keys=KEYS, absolute=20, confidence=0.999999).keys["zone"].to_pylist()
+
+
+def test_a_column_that_is_rounded_twice_is_not_compared_in_between():
+    """Under its own name there are no words for the number that was rounded once."""
+    below = f"SELECT zone, ROUND({MEAN}, 1) AS m FROM t GROUP BY zone"
+    with pytest.raises(UnsupportedQuery, match="rounded twice"):
+        parse(f"SELECT zone, ROUND(m) AS m FROM ({below}) AS b WHERE m > 3", table="t", schema=SCHEMA)
+    asked = parse(f"SELECT zone, ROUND(m) AS m FROM ({below}) AS b ORDER BY m", table="t", schema=SCHEMA)
+
+    assert Rounding(1.0, "ROUND", Rounding(0.1)) == dict(asked.aftermath.rounded)["m"]
+
+
+@pytest.mark.parametrize("name", ["n before rounding", "N Before Rounding"])
+def test_no_name_is_taken_for_a_number_before_rounding(name):
+    """Neither of a number nor of a key, nor above a question."""
+    for text in (
+        f'SELECT zone, ROUND(COUNT(*), -1) AS n, -COUNT(*) AS "{name}" {GROUPED}',
+        f'SELECT zone AS "{name}", ROUND(COUNT(*), -1) AS n {GROUPED}',
+        f'SELECT zone, n AS "{name}" FROM ({BELOW}) AS b',
+    ):
+        with pytest.raises(UnsupportedQuery, match="ends in 'before rounding'"):
+            parse(text, table="t", schema=SCHEMA)

@@ -31,6 +31,9 @@ WAYS: Final[dict[str, Callable[[Floats], Floats]]] = {
 }
 """How a number of steps becomes a whole one."""
 
+UNROUNDED: Final = " before rounding"
+"""What is added to a column's name for what it was: what HAVING and ORDER BY read of an aggregate's own text."""
+
 _EXACT: Final = 2.0**52  # beyond so many steps a double has no fraction
 _ALMOST: Final = 1e-9  # of a step: what arithmetic leaves of a multiple
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.accuracy.share_of_total import SharesOfTotal
+from farthing.accuracy.total_state import TotalState
 
 WORTH = 2.0**-56
 DATA = {

@@ -9,8 +9,9 @@ from sweeps import sweep
 from farthing.accuracy.laplace_measures import LaplaceMeasures
 from farthing.accuracy.laplace_state import LaplaceState
 from farthing.accuracy.running_sums import RunningSums
-from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.accuracy.share_of_total import SharesOfTotal
 from farthing.accuracy.statistics import RatioStatistic
+from farthing.accuracy.total_state import TotalState
 from farthing.mechanisms.laplace import LaplaceChain
 from farthing.session.answering.laplace_measures import MeasureChains
 

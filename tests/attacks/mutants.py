@@ -1377,7 +1377,7 @@ FORMULAS = (
 SHARES = (
     _one(
         "a total measured free of charge",
-        "accuracy/share_of_total.py",
+        "accuracy/total_state.py",
         "np.asarray((self.grains + self.shared).sum(axis=0), dtype=np.int64)",
         "np.asarray(self.grains.sum(axis=0), dtype=np.int64)",
         "shares",

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 import farthing
 from farthing.accuracy.running_sums import RunningSums
-from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.accuracy.share_of_total import SharesOfTotal
+from farthing.accuracy.total_state import TotalState
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.session.answering.laplace_measures import state_of as pure_state_of
 from farthing.session.answering.share_of_total import TotalLanes, state_of

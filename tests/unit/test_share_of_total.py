@@ -6,7 +6,8 @@ import pytest
 
 from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.accuracy.running_sums import RunningSums
-from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.accuracy.share_of_total import SharesOfTotal
+from farthing.accuracy.total_state import TotalState
 from farthing.errors import BudgetExceeded, InvalidKeys, InvalidTarget, LedgerError, OutOfReach, UnsupportedQuery
 from farthing.session.answering.laplace_measures import state_of as laplace_state_of
 from farthing.session.answering.share_of_total import blob_of, state_of

@@ -201,3 +201,12 @@ def test_sets_of_conditions_and_values():
     for sets in ("CUBE (month > 6, zone = 'a' OR zone = 'b')", "GROUPING SETS ((month > 6, zone), month + 1 > 3, ())",
                  "ROLLUP ((month > 6, zone), NOT month = 2)"):  # fmt: skip
         assert parse(f"SELECT COUNT(*) FROM t GROUP BY {sets}", table="t", schema=SCHEMA).sets
+
+
+def test_a_share_that_is_only_compared_is_refused_with_what_to_write():
+    """It is a number of its own, which needs a target and an interval."""
+    text = "SELECT zone, COUNT(*) AS c FROM t GROUP BY zone QUALIFY COUNT(*) / SUM(COUNT(*)) OVER () > 0.2"
+    with pytest.raises(UnsupportedQuery, match="not selected") as caught:
+        parse(text, table="t", schema=SCHEMA)
+
+    assert "compare its alias" in caught.value.next_step

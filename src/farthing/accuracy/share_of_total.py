@@ -14,6 +14,7 @@ import numpy as np
 
 from farthing.accuracy.group_guess import DOUBT, TINY, GroupGuess
 from farthing.accuracy.stop_rule import two_sided
+from farthing.accuracy.total_state import TotalState, measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,52 +43,6 @@ _NEARLY: Final = 1 + 1e-9
 _UNKNOWN: Final = 1e60  # the variance of what was not measured
 _WEIGHTS: Final = np.array((0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0))
 """What a total may cost, over what a group costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class TotalState:
-    """What was released of groups and their totals: public, and enough to go on from.
-
-    Attributes:
-        own, total: float64[2, groups], the values of each group and of its total: of the pilot, and of the claim.
-        grains, shared: int64[2, groups], what members of a group paid for the two.
-        repairs: int64[groups], how often a claim about a group's total fell short, and was made part of the pilot.
-    """
-
-    own: Floats
-    total: Floats
-    grains: Ints
-    shared: Ints
-    repairs: Ints
-
-    @classmethod
-    def nothing(cls, groups: int) -> TotalState:
-        """Return the state before any measurement.
-
-        >>> TotalState.nothing(2).paid.tolist()
-        [0, 0]
-        """
-        numbers, whole = np.zeros((2, groups)), np.zeros((2, groups), np.int64)
-        return cls(numbers, numbers, whole, whole, np.zeros(groups, np.int64))
-
-    @property
-    def paid(self) -> Ints:
-        """The grains that a member of each group has paid, int64[groups]."""
-        return np.asarray((self.grains + self.shared).sum(axis=0), dtype=np.int64)
-
-    @property
-    def known(self) -> TotalState:
-        """The same, with what was claimed as part of the pilot, and nothing claimed."""
-        none = np.zeros_like(self.repairs)
-        pairs = ((self.own, self.grains), (self.total, self.shared))
-        own, total = (np.array([_mean(values, grains), none]) for values, grains in pairs)
-        grains, shared = (np.array([paid.sum(axis=0), none]) for paid in (self.grains, self.shared))
-        return TotalState(own, total, grains, shared, self.repairs + 1)
-
-    def where(self, chosen: Flags, other: TotalState) -> TotalState:
-        """Return the state of some groups, and another for the rest."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
-        return TotalState(*(np.where(chosen, mine, theirs) for mine, theirs in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +162,7 @@ class SharesOfTotal:
         while not self.free(state):
             state = state.known.where(self._short(state), state)
             state = self._piloted(state, measure)
-            state = _measured(state, 1, *self._more(state), measure)
+            state = measured(state, 1, *self._more(state), measure)
             if progress is not None:
                 progress(state)
         return state
@@ -369,13 +324,13 @@ class SharesOfTotal:
         most = np.maximum(left // (2 * _MOST_PILOT), _LEAST)
         more = np.where(going, _LEAST if self.named_loss else np.maximum(_LEAST, left >> _FIRST_SHIFT), 0)
         while more.any():
-            state = _measured(state, 0, np.zeros_like(more), more, measure)
+            state = measured(state, 0, np.zeros_like(more), more, measure)
             vague = ~self._clear(self._guess(state, 0)) & (2 * state.shared[0] <= most) & (not self.named_loss)
             going &= ~self._lost(state)
             more = np.where(going & vague, state.shared[0], 0)
         more = np.where(going, state.shared[0], 0)
         while more.any():
-            state = _measured(state, 0, *self._alike(state, more), measure)
+            state = measured(state, 0, *self._alike(state, more), measure)
             going = more > 0
             held = state.grains[0]
             goal = np.where(self._clear(self._guess(state, 0)), np.clip(self._goal(state), 0, most), most)
@@ -438,25 +393,6 @@ class SharesOfTotal:
 def _split(cost: Floats, weight: Floats) -> tuple[Ints, Ints]:
     """Return the grains of groups and of their totals that a cost is, of which totals have that weight, rounded up."""
     return np.ceil(cost / (1 + weight)).astype(np.int64), np.ceil(cost * weight / (1 + weight)).astype(np.int64)
-
-
-def _measured(
-    state: TotalState, lane: int, grains: Ints, shared: Ints, measure: Callable[[Ints, Ints], tuple[Floats, Floats]]
-) -> TotalState:
-    """Return the state with more measurements in one lane, averaged with what it held."""
-    if not (grains.any() or shared.any()):
-        return state
-    own, total = measure(grains, shared)
-    now = TotalState(state.own.copy(), state.total.copy(), state.grains.copy(), state.shared.copy(), state.repairs)
-    for values, held, fresh, more in ((now.own, now.grains, own, grains), (now.total, now.shared, total, shared)):
-        values[lane] = _mean(np.array([values[lane], fresh]), np.array([held[lane], more]))
-        held[lane] += more
-    return now
-
-
-def _mean(values: Floats, grains: Ints) -> Floats:
-    """Return the mean of two measurements, float64[2, n], weighted by their grains; 0 where there are none."""
-    return np.asarray((values * grains).sum(axis=0) / np.maximum(grains.sum(axis=0, dtype=np.float64), 1.0))
 
 
 def _variance(grains: Ints, per_grain: float) -> Floats:

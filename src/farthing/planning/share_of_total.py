@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.accuracy.running_sums import RunningSums
-from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.accuracy.share_of_total import SharesOfTotal
+from farthing.accuracy.total_state import TotalState
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
 from farthing.plain_arrays import numbers_of

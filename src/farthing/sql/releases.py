@@ -20,6 +20,7 @@ from farthing.sql.limit import read_limit, read_orders
 from farthing.sql.listing import level_of, read_number, within
 from farthing.sql.names import Names, Place
 from farthing.sql.rounded import peeled
+from farthing.sql.rounded_above import ENDS, EVERY, called_above, hidden, read_twice
 from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
     from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
-
-ENDS = ("_lower", "_upper")
-"""The ends of an interval are answer columns, too: n_lower and n_upper."""
-
-EVERY = tuple(end + before for before in ("", UNROUNDED) for end in ("", *ENDS))
-"""What is added to the name of an aggregate: for its number and its ends, as they are shown and before rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +136,11 @@ class ReleasedColumns:
         reader, named = self.aggregates.reader, {scalar.canonical(): name for name, scalar in self.groups}
         asked = within(read_share(node, self.aggregates, select), named, reader)
         same = (one.name for one in self.outputs if _told_alike(one.aggregate, asked))
-        return next((self._column(name) for name in same), None)
+        name = next(same, None)
+        if name is None and type(node).__name__ == "Window":
+            advice = "put the number that it is part of in the SELECT list, and compare its alias"
+            raise reader.source.refuse("a total over groups that is not selected", advice, node)
+        return None if name is None else self._column(name)
 
     def _computed(self, node: Node) -> Scalar | None:
         """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""
@@ -211,26 +210,26 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
         raise source.refuse(what, "give each a name of its own", released.bodies.get(alike, select))
     below = released
     asked, released, made = _computed_above(asked, released, select, alias)
-    hidden = _hidden(below, released)
-    meant = {name.casefold(): before for name, before in hidden.items()}
+    before_rounding = hidden(below, released)
+    meant = {name.casefold(): before for name, before in before_rounding.items()}
     reader = released.aggregates.reader.naming(
-        _above(released, alias), lambda node: _called_above(node, meant, meant, alias)
+        _above(released, alias), lambda node: called_above(node, meant, meant, alias)
     )
     items = _columns_above(select, reader, released, made)
     new_ones = [
         (name, new) for name, new in items if name in made.values() or new.casefold() not in reader.schema.names
     ]
     called = meant | {(new + end).casefold(): name + end for name, new in new_ones for end in ("", *ENDS)}
-    sorts = reader.naming(_above(released, alias), lambda node: _called_above(node, called, meant, alias))
+    sorts = reader.naming(_above(released, alias), lambda node: called_above(node, called, meant, alias))
     columns = tuple(name for name, _ in items)
     above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
     condition = None if where is None else reader.within("WHERE").whole(where.this)
     keys = read_orders(order, sorts, above.columns)
     limit, offset = read_limit(source, select)
-    before = _with_columns(asked.aftermath, hidden)
+    before = _with_columns(asked.aftermath, before_rounding)
     read = columns_of(*(key.key for key in keys), *(() if condition is None else (condition,)))
-    if _read_twice(asked.aftermath, read, below, hidden):
+    if read_twice(asked.aftermath, read, below, before_rounding):
         advice = "round it once, or give the second one a name of its own"
         raise source.refuse("a condition on a number that is rounded twice", advice, select)
     cut = before.limit is not None or before.offset > 0
@@ -293,20 +292,6 @@ def _with_columns(aftermath: Aftermath, names: Mapping[str, str]) -> Aftermath:
 
     order = tuple(replace(key, key=written(key.key)) for key in aftermath.order)
     return replace(aftermath, having=None if aftermath.having is None else written(aftermath.having), order=order)
-
-
-def _hidden(below: ReleasedColumns, released: ReleasedColumns) -> dict[str, str]:
-    """Return the columns of an answer that a SELECT above it shows rounded, with what they were before."""
-    names = {name for name, how in released.rounded.items() if how != below.rounded.get(name)}
-    known = names & {output.name for output in below.outputs}
-    return {name + end: name + end + UNROUNDED for name in known for end in ("", *ENDS)}
-
-
-def _read_twice(before: Aftermath, above: frozenset[str], below: ReleasedColumns, hidden: Mapping[str, str]) -> bool:
-    """Return whether a column is read as the question below rounded it, where the SELECT above rounds it once more."""
-    known = {name + end for name in below.rounded for end in ("", *ENDS)}
-    twice = {shown: was for shown, was in hidden.items() if shown in known}
-    return bool(before.columns & twice.keys() or above & set(twice.values()))
 
 
 def _over(aggregate: Aggregate, name: Callable[[str], str]) -> Aggregate:
@@ -396,18 +381,6 @@ def _number_above(body: Node, released: ReleasedColumns) -> Read | None:
     named = {scalar.canonical(): group for group, scalar in released.first}
     now = {old: new for (old, _), (new, _) in zip(released.first, released.groups, strict=True)}
     return replace(read, aggregate=_over(within(read, named, reader), now.__getitem__))
-
-
-def _called_above(node: Node, called: Mapping[str, str], below: Mapping[str, str], alias: str) -> Scalar | None:
-    """Return the column that a name stands for: a new one, or one of the answer below that is shown rounded."""
-    if type(node).__name__ != "Column":
-        return None
-    table, word = node.args.get("table"), str(node.name).casefold()
-    if table is None:
-        name = called.get(word)
-    else:
-        name = below.get(word) if str(table.name).casefold() == alias.casefold() else None
-    return None if name is None else Column(name)
 
 
 def _body(node: Node) -> Node:

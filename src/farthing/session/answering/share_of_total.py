@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.accuracy.share_of_total import TotalState
+from farthing.accuracy.total_state import TotalState
 from farthing.errors import UnsupportedQuery
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.planning.share_of_total import ShareOfTotalPricing, plan_share_of_total

@@ -203,6 +203,13 @@ def test_a_column_that_is_rounded_twice_is_not_compared_in_between():
     below = f"SELECT zone, ROUND({MEAN}, 1) AS m FROM t GROUP BY zone"
     with pytest.raises(UnsupportedQuery, match="rounded twice"):
         parse(f"SELECT zone, ROUND(m) AS m FROM ({below}) AS b WHERE m > 3", table="t", schema=SCHEMA)
+    for inner in (below, f"SELECT zone, ROUND(m, 1) AS m FROM (SELECT zone, {MEAN} AS m {GROUPED}) AS a"):
+        for name in ("m", "r"):
+            text = f"SELECT zone, ROUND(m) AS {name} FROM ({inner}) AS b ORDER BY {name}_lower"
+            asked = parse(text, table="t", schema=SCHEMA)
+            assert Rounding(1.0, "ROUND", Rounding(0.1)) == dict(asked.aftermath.rounded)[name]
+    with pytest.raises(UnsupportedQuery, match="unknown column"):
+        parse(f"SELECT zone AS z, m FROM ({below}) AS b ORDER BY z_lower", table="t", schema=SCHEMA)
     asked = parse(f"SELECT zone, ROUND(m) AS m FROM ({below}) AS b ORDER BY m", table="t", schema=SCHEMA)
 
     assert Rounding(1.0, "ROUND", Rounding(0.1)) == dict(asked.aftermath.rounded)["m"]

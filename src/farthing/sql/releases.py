@@ -219,7 +219,9 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     new_ones = [
         (name, new) for name, new in items if name in made.values() or new.casefold() not in reader.schema.names
     ]
-    called = meant | {(new + end).casefold(): name + end for name, new in new_ones for end in ("", *ENDS)}
+    known = dict(released.names.schema.columns)
+    ends = [(name + end, (new + end).casefold()) for name, new in new_ones for end in ("", *ENDS)]
+    called = meant | {new: name for name, new in ends if name in known}
     sorts = reader.naming(_above(released, alias), lambda node: called_above(node, called, meant, alias))
     columns = tuple(name for name, _ in items)
     above = replace(released, columns=columns)
@@ -350,7 +352,7 @@ def _computed_above(
         known = next((one.name for one in asked.outputs if _told_alike(one.aggregate, read.aggregate)), None)
         again = known in rounded and str(node.alias) != known
         if known is not None and read.rounding is not None and not again and not whole & {"*", known.casefold()}:
-            found[id(node)], rounded[known] = known, read.rounding
+            found[id(node)], rounded[known], bodies[known.casefold()] = known, read.rounding, body
             continue
         if known is None and total_in(body) is not None:
             check_whole(body, asked, select, source)

@@ -141,7 +141,7 @@ def test_a_bet_is_fair_however_much_better_a_look_was_than_told(surely):
 
 
 def test_bets_know_how_much_better_a_look_may_have_been_than_told(monkeypatch):
-    """A look at several quantiles is told in whole grains of a look at one, rounded down: of one it may have been two."""
+    """A look at several is told in whole grains of a look at one, rounded down: one may have been two."""
     known = []
 
     def noted(most, mean, information, rate, surely):

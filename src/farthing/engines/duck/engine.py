@@ -17,8 +17,9 @@ from farthing.engines.duck.per_unit import check, made
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation
 from farthing.engines.duck.stored import compared
 from farthing.engines.duck.streams import rescanned
-from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row, text
+from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, engine_failed, filled
+from farthing.engines.reading.footers import packed
 from farthing.engines.sources import Arrow, Files
 from farthing.errors import InvalidKeys
 from farthing.plain_arrays import arrow_array, numbers_of
@@ -302,7 +303,7 @@ class DuckDBEngine:
         import duckdb
         import pyarrow as pa
 
-        source, packed = self._sources[view], None
+        source, short = self._sources[view], None
         with (
             suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError),
             closing(self._connection.cursor()) as cursor,
@@ -311,11 +312,11 @@ class DuckDBEngine:
                 cursor.register(view, source.load(None))
             native = {row[0]: row[1] for row in cursor.execute(f"DESCRIBE {view}").fetchall()}
             apart = _apart(cursor, source, native)
-            packed = _packed(cursor, source)
-        if packed is None:
+            short = _packed(source)
+        if short is None:
             raise unreadable(source)
         schema = Schema.of({column: canonical_type(kind) for column, kind in native.items() if column not in apart})
-        return DuckRelation(view, native, schema, public, packed, scanned=isinstance(source, Files) and source.parquet)
+        return DuckRelation(view, native, schema, public, short, scanned=isinstance(source, Files) and source.parquet)
 
     def _hash_function(self) -> str:
         """Return a short name of DuckDB's hash function, from what it makes of constants."""
@@ -374,19 +375,9 @@ def _apart(cursor: Any, source: RowSource, native: Mapping[str, str]) -> frozens
     return frozenset(column for column, kind in native.items() if (column, kind) not in alike)
 
 
-def _packed(cursor: Any, source: RowSource) -> frozenset[str]:
-    """Return the columns that Parquet stores as dictionaries much shorter than themselves, going by the first file.
-
-    An index takes 2 bytes or so and a plain number 8: up to 3 bytes a row, few rows have an entry of their own.
-    """
-    if not (isinstance(source, Files) and source.parquet):
-        return frozenset()
-    sql = (
-        f"SELECT path_in_schema FROM parquet_metadata({text(source.files[0])}) GROUP BY path_in_schema "
-        "HAVING bool_and(contains(encodings, '_DICTIONARY')) "
-        "AND sum(total_uncompressed_size) <= 3 * sum(num_values)"
-    )
-    return frozenset(row[0] for row in cursor.execute(sql).fetchall())
+def _packed(source: RowSource) -> frozenset[str]:
+    """Return the columns that Parquet stores as dictionaries much shorter than themselves, going by the first file."""
+    return packed(source.files[0]) if isinstance(source, Files) and source.parquet else frozenset()
 
 
 def _no_categories(column: str) -> InvalidKeys:

@@ -79,6 +79,26 @@ def packed(path: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def coarse(path: str) -> frozenset[str]:
+    """Return the columns of a Parquet file that are times of milliseconds, or hold some.
+
+    DuckDB reads them as microseconds and fails on those that these cannot tell, in rows and in statistics alike.
+    """
+    import pyarrow.parquet as pq
+
+    about = pq.read_metadata(path)
+    leaves = [(each.path, str(each.logical_type)) for each in map(about.schema.column, range(about.num_columns))]
+    paths = [path for path, kind in leaves if kind.startswith("Timestamp(") and "timeUnit=milliseconds" in kind]
+    names = about.schema.to_arrow_schema().names if paths else []
+    if len({name.casefold() for name in names}) < len(names):
+        raise DataError(
+            "two columns have the same name",
+            rule="names differ in more than upper and lower case",
+            next_step="rename one of them",
+        )
+    return frozenset(name for name in names for leaf in paths if leaf == name or leaf.startswith(f"{name}."))
+
+
 def _end(about: Any) -> int:
     """Return where the last row group of a Parquet file ends, in bytes from its beginning."""
     last = about.row_group(about.num_row_groups - 1)

@@ -179,6 +179,18 @@ def test_a_group_too_small_is_given_up_for_little():
     assert paid + later <= 0.9
 
 
+@pytest.mark.parametrize("rank", [0.05, 0.1, 0.2])
+def test_groups_without_rows_pay_about_the_rank_of_their_cap(rank):
+    """A group is left as soon as its noise is so small that a count of noise alone is too few rows: about rank cap."""
+    groups = 100
+    none = Ranks.of(np.arange(groups), np.zeros(groups, int), np.zeros(groups, int), groups=groups, leaves_log2=10)
+
+    state = QuantileChains(goal(rank=rank), 0.05, CAP).run(ShownRanks(none, 1, seeded(8)).show, groups=groups)
+
+    assert not state.met.any()
+    assert rank <= state.paid.mean() / CAP < 1.25 * rank
+
+
 def test_who_does_not_hold_the_chains_alone_begins_others(monkeypatch, tmp_path):
     """While another ask of the question is open, its looks are not carried on: all is shown again and paid in full."""
     ledger = tmp_path / "books.ledger"

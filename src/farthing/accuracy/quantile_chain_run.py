@@ -41,7 +41,7 @@ CLEARLY: Final = 3.0
 """Rows are roughly known when there are this many times their noise."""
 
 AHEAD: Final = 4
-"""Until then, each look is at this many times the epsilon of the one before."""
+"""Until then, each look is at this many times the epsilon of the one before, or less (`_rough`)."""
 
 FIRST: Final = 18
 """The first look of all costs one part in 2^18 of the cap."""

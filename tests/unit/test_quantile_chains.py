@@ -248,6 +248,9 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_paid():
     with Session(TABLE, budget=Budget(epsilon=1)) as session:
         with pytest.raises(InvalidTarget, match="rank targets only"):
             session.quantile("v", 0.5, lower=0, upper=60, absolute=1)
+        for rank in (0, 1e-4, 0.5, True):
+            with pytest.raises(InvalidTarget, match=r"2\^-12 <= rank < 1/2"):
+                session.quantile("v", 0.5, lower=0, upper=60, rank=rank)
         assert not session.spent
     with Session(TABLE, unit="g", bounds=Bounds(1, 1 << 20), budget=Budget(epsilon=1)) as session:
         with pytest.raises(InvalidBounds, match="too many rows"):

@@ -333,7 +333,8 @@ class QuantileChainRun:
         """Return the next level where rows are not known yet: no more than it takes to see that there are none."""
         hopeless = 4 * self.plan.asked.slack * self.plan.cap / HOPELESS  # there a group that shows noise alone is left
         soon = np.maximum(self._level(np.array(hopeless * float(FARTHING))), last + STEPS // 2)
-        return np.minimum(self._level(AHEAD * LEVELS[last] * float(FARTHING)), soon)
+        wanted: Float64 = np.asarray(AHEAD * LEVELS[last] * float(FARTHING))
+        return np.minimum(self._level(wanted), soon)
 
     def _scouted(self, at: Int64, known: Flags, place: Int64, level: Int64, begins: Flags) -> None:
         """Fill in where the search looks next."""

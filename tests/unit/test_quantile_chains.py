@@ -179,6 +179,18 @@ def test_a_group_too_small_is_given_up_for_little():
     assert paid + later <= 0.9
 
 
+@pytest.mark.parametrize("rank", [0.05, 0.1, 0.2])
+def test_groups_without_rows_pay_about_the_rank_of_their_cap(rank):
+    """A group is left as soon as its noise is so small that a count of noise alone is too few rows: about rank cap."""
+    groups = 100
+    none = Ranks.of(np.arange(groups), np.zeros(groups, int), np.zeros(groups, int), groups=groups, leaves_log2=10)
+
+    state = QuantileChains(goal(rank=rank), 0.05, CAP).run(ShownRanks(none, 1, seeded(8)).show, groups=groups)
+
+    assert not state.met.any()
+    assert rank <= state.paid.mean() / CAP < 1.25 * rank
+
+
 def test_who_does_not_hold_the_chains_alone_begins_others(monkeypatch, tmp_path):
     """While another ask of the question is open, its looks are not carried on: all is shown again and paid in full."""
     ledger = tmp_path / "books.ledger"
@@ -236,6 +248,9 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_paid():
     with Session(TABLE, budget=Budget(epsilon=1)) as session:
         with pytest.raises(InvalidTarget, match="rank targets only"):
             session.quantile("v", 0.5, lower=0, upper=60, absolute=1)
+        for rank in (0, 1e-4, 0.5, True):
+            with pytest.raises(InvalidTarget, match=r"2\^-12 <= rank < 1/2"):
+                session.quantile("v", 0.5, lower=0, upper=60, rank=rank)
         assert not session.spent
     with Session(TABLE, unit="g", bounds=Bounds(1, 1 << 20), budget=Budget(epsilon=1)) as session:
         with pytest.raises(InvalidBounds, match="too many rows"):

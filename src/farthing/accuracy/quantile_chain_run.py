@@ -41,7 +41,7 @@ CLEARLY: Final = 3.0
 """Rows are roughly known when there are this many times their noise."""
 
 AHEAD: Final = 4
-"""Until then, each look is at this many times the epsilon of the one before."""
+"""Until then, each look is at this many times the epsilon of the one before, or less (`_rough`)."""
 
 FIRST: Final = 18
 """The first look of all costs one part in 2^18 of the cap."""
@@ -333,7 +333,8 @@ class QuantileChainRun:
         """Return the next level where rows are not known yet: no more than it takes to see that there are none."""
         hopeless = 4 * self.plan.asked.slack * self.plan.cap / HOPELESS  # there a group that shows noise alone is left
         soon = np.maximum(self._level(np.array(hopeless * float(FARTHING))), last + STEPS // 2)
-        return np.minimum(self._level(AHEAD * LEVELS[last] * float(FARTHING)), soon)
+        wanted: Float64 = np.asarray(AHEAD * LEVELS[last] * float(FARTHING))
+        return np.minimum(self._level(wanted), soon)
 
     def _scouted(self, at: Int64, known: Flags, place: Int64, level: Int64, begins: Flags) -> None:
         """Fill in where the search looks next."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 WHOLE: Final = 1 << 20
 """A rank is a share of a group's rows, in steps of 2^-20."""
 
-_LEAST_RANK: Final = 2.0**-12
+LEAST_RANK: Final = 2.0**-12
+"""The finest rank that may be asked for, as a share of the rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +115,7 @@ class QuantileGoal:
             raise InvalidTarget(
                 "the quantile is out of range", rule="0 <= q <= 1", got=self.q, next_step="0.5 is the median"
             )
-        if self.rank and not _LEAST_RANK <= self.rank <= 0.5:
+        if self.rank and not LEAST_RANK <= self.rank <= 0.5:
             raise InvalidTarget(
                 "the rank target is out of range",
                 rule="2^-12 <= rank <= 1/2, a share of the rows",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from farthing.accuracy.quantile_ranks import LEAST_RANK
 from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
 from farthing.planning.relative_count import KINDS
@@ -129,10 +130,10 @@ class Request:
         rank = _of(self.rank, name)
         if rank is None:
             return None
-        if isinstance(rank, bool) or not isinstance(rank, int | float) or not 0 < rank < 0.5:
+        if isinstance(rank, bool) or not isinstance(rank, int | float) or not LEAST_RANK <= rank < 0.5:
             raise InvalidTarget(
                 "rank is out of range",
-                rule="0 < rank < 0.5: how far the rank of the answer may be off, as a share of the rows",
+                rule="2^-12 <= rank < 1/2: how far the rank of the answer may be off, as a share of the rows",
                 got=repr(rank),
                 next_step="rank=0.01 for one in a hundred",
             )

@@ -36,14 +36,23 @@ def run(*args):
         ("postgresql://me@127.0.0.1:1/city?password=secret#trips", "holds a password"),
         ("postgresql://me@127.0.0.1:1/city?connect_timeout=2#trips", "cannot be opened"),
         ("mysql://me@127.0.0.1/city#trips", "not a local file"),
+        ("mysql://me:secret@127.0.0.1/city#trips", "not a local file"),
+        ("mysql://me:secret@127.0.0.1/city", "not a local file"),
+        ("postgresql://me:se#secret@127.0.0.1:1/city#trips", "cannot be opened"),
+        ("postgresql://secret:12?secret@127.0.0.1:1/city#trips", "cannot be opened"),
+        ("postgresql://me:p@secret:1@127.0.0.1:1/city#trips", "holds a password"),
+        ("postgresql://me:secret/x@127.0.0.1:1/city#trips", "cannot be opened"),
+        ("postgresql://me@127.0.0.1:1/city?password=x@secret#trips", "holds a password"),
     ],
 )
 def test_addresses_that_are_refused(address, words):
     """No table, a password, a server that is not there, another kind of server; no error shows a password."""
     with pytest.raises(DataError, match=words) as refused:
         open_table(address)
-    assert "secret" not in str(refused.value)
+    checked = run("check", address)
+    assert "secret" not in f"{refused.value} {checked.output}"
     assert refused.value.__cause__ is None
+    assert 2 == checked.exit_code
 
 
 def test_a_table_has_the_last_name_of_its_address():
@@ -117,6 +126,42 @@ def test_tables_at_one_server_are_one_connection(server):
 
 
 @pytest.mark.thorough
+def test_no_spelling_makes_a_protected_table_public(server, tmp_path, monkeypatch):
+    """Schemes, letters, schemas and search paths: the server tells which table it is. Other tables are public."""
+    base, schema = server
+    trips = f"{base}#{schema}.trips"
+    on_path = f"{base}?options=-csearch_path%3D{schema}"
+    spellings = (
+        trips,
+        f"{base.replace('postgresql://', 'postgres://')}#{schema}.trips",
+        f"{base}#{schema}.%74rips",
+        f"{base}?connect_timeout=9#{schema}.trips",
+        f"{on_path}#trips",
+    )
+    for other in spellings:
+        for mine, beside in ((trips, {}), (f"{base}#{schema}.Zones", {"rides": trips})):
+            with pytest.raises(DataError, match="the public table 'pub' is a protected table"):
+                open_table(mine, name="mine", public={"pub": other}, protected=beside)
+    open_table(trips, public={"pub": f"{base}#{schema}.Zones"}).close()
+    monkeypatch.chdir(tmp_path)
+    refused = run("init", trips, "--unit", "rider", *BUDGET, "--public", f"pub={on_path}#trips")
+    assert "the public table 'pub' is a protected table" in refused.stderr
+    assert not Path("farthing.toml").exists()
+
+
+@pytest.mark.thorough
+def test_no_word_of_the_driver_comes_through(server):
+    """A public view whose rows fail is read whole beside a local table; the driver quotes the value."""
+    base, schema = server
+    with ledger_servers.raw(f"{base}?schema={schema}") as raw:
+        raw.execute("CREATE VIEW failing AS SELECT CAST(zone || 'quoted' AS int) AS zone FROM trips")
+    with pytest.raises(DataError, match="cannot be opened") as refused:
+        open_table(ROWS, name="rides", public={"bad": f"{base}#{schema}.failing"})
+    assert "quoted" not in str(refused.value)
+    assert refused.value.__cause__ is None is refused.value.__context__
+
+
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # of Spark's sockets
 def test_init_and_ask_on_spark(tmp_path, monkeypatch):
     """A Parquet path and a view of the Spark of this process; another master is refused while this one runs."""
@@ -130,6 +175,11 @@ def test_init_and_ask_on_spark(tmp_path, monkeypatch):
         assert 0 == made.exit_code, made.output
         Path("t.ledger").unlink()
         Path("t.ledger-head").unlink()
+    file = f"{place}#{tmp_path}/trips.parquet"
+    for mine, other in ((file, f"{place}#{tmp_path}//trips.parquet"), (file, f"{place}#spark_trips")):
+        with pytest.raises(DataError, match="the public table 'pub' is a protected table"):
+            open_table(mine, public={"pub": other})
+    assert ("rider", "zone") == open_table(ROWS, name="mine", public={"pub": file}).tables["pub"].names
     with pytest.raises(DataError, match="another Spark runs"):
         open_table("spark://elsewhere:7077#trips")
     session = farthing.Session(f"{place}#spark_trips", unit="rider", budget=farthing.Budget(mu=1))

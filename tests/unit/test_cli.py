@@ -528,6 +528,12 @@ def test_a_csv_without_a_declaration_is_refused():
     assert 2 == refused.exit_code == ragged.exit_code
     assert "do not say how the CSV table 'trips' is read" in refused.stderr
     assert refused.stderr == ragged.stderr
+    for pattern in ("trip*", "trips.cs[v]", "*.c?v", str(Path("trip*").absolute())):
+        settings = without_readings(before).replace('path = "trips.csv"', f'path = "{pattern}"')
+        Path("farthing.toml").write_text(settings, encoding="utf-8")
+        found = run(*question)
+        assert (2, True) == (found.exit_code, "do not say how the CSV table" in found.stderr), pattern
+    Path("farthing.toml").write_text(without_readings(before), encoding="utf-8")
     assert 0 == run("check").exit_code
     assert 0 == run(*question).exit_code
 

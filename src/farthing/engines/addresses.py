@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from farthing.engines.foreign.frames import from_frame
 from farthing.errors import DataError
-from farthing.query.reading import is_address
+from farthing.query.reading import is_address, shown_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    Marks = frozenset[str]
 
 POSTGRES: Final = ("postgres", "postgresql", "postgresql+psycopg")
 SPARK: Final = "spark"
@@ -35,25 +38,53 @@ class Addresses:
         Raises:
             DataError: the address is none, the server cannot be reached, or has no such table.
         """
-        opened = _OPENED.get(str(source).partition("://")[0].lower()) if is_address(source) else None
-        if opened is None:
+        kind = _kind_of(source)
+        if kind is None:
             return source
         server, _, table = str(source).rpartition("#")
         if not server or not table:
             raise DataError(
                 "the address names no table",
                 rule=f"a table on a server is {_FORMS}",
-                got=_shown(source),
+                got=shown_address(source),
                 next_step="add # and the table's name",
             )
-        connect, find = opened
         if server not in self.servers:
-            self.servers[server] = _tried(source, lambda: connect(server))
-        return _tried(source, lambda: find(self.servers[server], unquote(table)))
+            self.servers[server] = _tried(source, lambda: kind.connect(server))
+        return _tried(source, lambda: kind.find(self.servers[server], unquote(table)))
 
     def each(self, tables: Mapping[str, Any]) -> dict[str, Any]:
         """Return several tables, by name."""
         return {name: self.at(table) for name, table in tables.items()}
+
+    def refuse_exposed(self, protected: Iterable[Any], public: Mapping[str, Any]) -> None:
+        """Refuse a public address of a protected table, however it is written.
+
+        Raises:
+            DataError: a server tells that both are one table, or cannot tell which tables they are.
+        """
+        private = [(kind, source) for source in protected if (kind := _kind_of(source)) is not None]
+        named = [(kind, name) for name, source in public.items() if (kind := _kind_of(source)) is not None]
+        known = {mark for each in private for mark in self._marks(*each)} if named else set()
+        for kind, name in named if known else ():
+            if known & self._marks(kind, public[name]):
+                raise DataError(
+                    f"the public table {name!r} is a protected table",
+                    rule="a public table holds facts that anyone may know",
+                    got=shown_address(public[name]),
+                    next_step="declare it as protected, or drop it",
+                )
+
+    def rows(self, source: Any, table: Any) -> Any:
+        """Return all rows of the table at an address, as Arrow; no word of the driver comes through."""
+        kind = _kind_of(source)
+        return table if kind is None else _tried(source, lambda: kind.rows(table))
+
+    def _marks(self, kind: _Kind, source: str) -> Marks:
+        """Return what tells the table at an address from others; two that share a mark hold the same rows."""
+        server, _, table = source.rpartition("#")
+        told: Marks = _tried(source, lambda: kind.tell(self.servers[server], unquote(table)))
+        return told
 
     def close(self) -> None:
         """Close the connections that were made here. Spark goes on: others in the process may use it."""
@@ -73,7 +104,7 @@ def _postgres(server: str) -> Any:
         raise DataError(
             "the address of a table holds a password",
             rule="addresses are kept in settings and shown in messages",
-            got=_shown(server),
+            got=shown_address(server),
             next_step="leave it out: the driver reads ~/.pgpass and PGPASSWORD",
         )
     where = {"host": parts.hostname, "port": parts.port, "user": parts.username and unquote(parts.username),
@@ -85,6 +116,21 @@ def _of_postgres(connection: Any, table: str) -> Any:
     """Return a table of PostgreSQL, of the named schema or the first on the search path."""
     schema, dot, name = table.rpartition(".")
     return connection.table(name, database=schema) if dot else connection.table(name)
+
+
+def _told_by_postgres(connection: Any, table: str) -> Marks:
+    """Return the numbers of cluster, database and relation, the same by each host, port, schema and spelling."""
+    named = ".".join('"' + part.replace('"', '""') + '"' for part in table.rpartition(".")[::2] if part)
+    with connection.con.cursor() as cursor, connection.con.transaction():
+        cursor.execute(_WHICH, {"table": named})
+        return frozenset([" ".join(map(str, cursor.fetchone()))])
+
+
+_WHICH: Final = """
+SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()),
+       (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),
+       pg_catalog.to_regclass(%(table)s)::oid
+"""
 
 
 def _spark(server: str) -> Any:
@@ -110,10 +156,38 @@ def _of_spark(session: Any, table: str) -> Any:
     return session.read.parquet(table) if "/" in table else session.table(table)
 
 
-_OPENED: Final[dict[str, tuple[Callable[[str], Any], Callable[[Any, str], Any]]]] = {
-    **dict.fromkeys(POSTGRES, (_postgres, _of_postgres)),
-    SPARK: (_spark, _of_spark),
+def _told_by_spark(session: Any, table: str) -> Marks:
+    """Return the hash of the plan that reads a table, and its files: they are the same by each name and path of it."""
+    frame = _of_spark(session, table)
+    return frozenset([str(frame.semanticHash()), *frame.inputFiles()])
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of server.
+
+    Attributes:
+        connect: returns the connection to a server.
+        find: returns a table of a connection.
+        tell: returns what tells that table from others.
+        rows: returns all rows of a table that was found, as Arrow.
+    """
+
+    connect: Callable[[str], Any]
+    find: Callable[[Any, str], Any]
+    tell: Callable[[Any, str], Marks]
+    rows: Callable[[Any], Any]
+
+
+_OPENED: Final[dict[str, _Kind]] = {
+    **dict.fromkeys(POSTGRES, _Kind(_postgres, _of_postgres, _told_by_postgres, lambda table: table.to_pyarrow())),
+    SPARK: _Kind(_spark, _of_spark, _told_by_spark, lambda frame: from_frame(frame).to_pyarrow()),
 }
+
+
+def _kind_of(source: Any) -> _Kind | None:
+    """Return the kind of server of an address; None of anything else."""
+    return _OPENED.get(str(source).partition("://")[0].lower()) if is_address(source) else None
 
 
 def _tried(address: str, do: Callable[[], Any]) -> Any:
@@ -129,18 +203,6 @@ def _tried(address: str, do: Callable[[], Any]) -> Any:
     raise DataError(
         "the table at an address cannot be opened",
         rule=f"a table on a server is {_FORMS}",
-        got=f"{_shown(address)}: {what}",
+        got=f"{shown_address(address)}: {what}",
         next_step=next_step,
     )
-
-
-def _shown(address: str) -> str:
-    """Return an address without what could be a password.
-
-    >>> _shown("postgresql://me:secret@host/db?password=x#trips"), _shown("spark://host:7077#trips")
-    ('postgresql://me@host/db#trips', 'spark://host:7077#trips')
-    """
-    scheme, _, rest = address.partition("://")
-    place, mark, table = rest.partition("#")
-    who, at, host = place.partition("?")[0].rpartition("@")
-    return f"{scheme}://{who.partition(':')[0]}{at}{host}{mark}{table}"

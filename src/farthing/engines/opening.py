@@ -49,9 +49,7 @@ def open_table(
     named = name or default_name(source)
     addresses = Addresses()
     try:
-        return _opened(
-            addresses, addresses.at(source), named, addresses.each(public or {}), addresses.each(protected or {})
-        )
+        return _opened(addresses, source, named, public or {}, protected or {})
     except BaseException:
         addresses.close()
         raise
@@ -60,22 +58,29 @@ def open_table(
 def _opened(
     addresses: Addresses, source: Any, name: str, public: Mapping[str, Any], protected: Mapping[str, Any]
 ) -> Engine:
-    """Return the engine of tables whose addresses were looked up."""
-    if is_foreign(source):
-        return _foreign(source, name, public, protected, addresses.close)
-    there = next((other for other, table in protected.items() if addresses.servers and is_foreign(table)), None)
+    """Return the engine of tables of which some are addresses."""
+    table, beside, private = addresses.at(source), addresses.each(public), addresses.each(protected)
+    addresses.refuse_exposed([source, *protected.values()], public)
+    if is_foreign(table):
+        return _foreign(table, name, beside, private, addresses.close)
+    there = next((other for other, each in private.items() if addresses.servers and is_foreign(each)), None)
     if there is not None:
-        raise _elsewhere(there, protected[there])
-    beside = {other: table.to_pyarrow() if is_foreign(table) and addresses.servers else table
-              for other, table in public.items()}  # fmt: skip
+        raise _elsewhere(there, private[there])
+    rows = {other: addresses.rows(public[other], each) for other, each in beside.items()}
+    engine = _embedded(table, name, rows, private)
+    addresses.close()
+    return engine
+
+
+def _embedded(source: Any, name: str, public: Mapping[str, Any], protected: Mapping[str, Any]) -> Engine:
+    """Return the engine of tables in files and in memory."""
     engine = DuckDBEngine(
         source_of(source),
         name,
-        {other: source_of(table) for other, table in beside.items()},
+        {other: source_of(table) for other, table in public.items()},
         {other: source_of(table) for other, table in protected.items()},
     )
     check_names(engine.name, engine.schema.names, public, protected)
-    addresses.close()
     return engine
 
 

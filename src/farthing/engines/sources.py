@@ -17,7 +17,7 @@ from farthing.engines.reading.footers import coarse, footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.engines.reading.version import shown
 from farthing.errors import DataError
-from farthing.query.reading import CSV_NAMES, Csv
+from farthing.query.reading import CSV_NAMES, Csv, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -220,11 +220,11 @@ def from_path(path: str | Path | Csv) -> RowSource:
     if "://" in named:
         raise DataError(
             "not a local file",
-            got=named,
+            got=shown_address(named),
             next_step="open it with ibis and pass the ibis table, or copy the file here",
             rule="a path names a file on this machine, an address one table of PostgreSQL or Spark",
         )
-    found = _matching(named)
+    found = matching(named)
     kinds = {_is_parquet(Path(name)) for name in found}
     if len(kinds) > 1:
         raise DataError(
@@ -248,7 +248,7 @@ def from_path(path: str | Path | Csv) -> RowSource:
     return replace(files, coarse=coarse(files.files[0]))
 
 
-def _matching(named: str) -> tuple[str, ...]:
+def matching(named: str) -> tuple[str, ...]:
     """Return the files that a path or pattern names, as absolute paths."""
     if not glob.has_magic(named) or Path(named).exists():
         return (str(Path(named).absolute()),)

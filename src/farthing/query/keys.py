@@ -253,7 +253,10 @@ def _arrow(given: Any) -> pa.Array:
 
     if hasattr(given, "to_arrow"):
         given = given.to_arrow()
-    values = given if isinstance(given, pa.Array | pa.ChunkedArray) else arrow_array(given)
+    try:
+        values = given if isinstance(given, pa.Array | pa.ChunkedArray) else arrow_array(given)
+    except OverflowError:  # pyarrow takes Python's whole numbers for 64 bits with a sign
+        values = pa.array(given, pa.uint64())
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 

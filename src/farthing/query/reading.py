@@ -38,6 +38,12 @@ DECLARE: Final = (
 """What to do where a number is needed and a column of a CSV is text."""
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PARTS: Final = re.compile(
+    r"(?:(?P<who>[^:/?#@]*)(?::[^/?#@]*)?@)?(?P<host>[^:/?#@]*(?::\d*)?(?:/[^:?#@]*)?)"
+    r"(?P<settings>\?[^@]*)?(?P<table>#[^?#@]*)?"
+)
+"""An address behind its scheme, as far as it can be read in one way."""
+
 CSV_NAMES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 """How the names of CSV files end."""
 
@@ -53,13 +59,22 @@ def is_address(table: object) -> bool:
     return isinstance(table, str) and _ADDRESS.match(table) is not None
 
 
-def is_csv(path: str) -> bool:
-    """Return whether a table is of CSV files, by its name.
+def shown_address(address: str) -> str:
+    """Return an address without what could be a password, nor the settings after "?".
 
-    >>> is_csv("rides/*.CSV"), is_csv("rides.parquet")
-    (True, False)
+    Of one that could be read in two ways, because a password holds a mark of addresses, only the scheme is left.
+
+    >>> shown_address("postgresql://me:secret@host/db?password=x#trips"), shown_address("spark://host:7077#trips")
+    ('postgresql://me@host/db?...', 'spark://host:7077#trips')
+    >>> shown_address("postgresql://me:se#cret@host/db#trips")
+    'postgresql://...'
     """
-    return path.lower().endswith(CSV_NAMES) and not is_address(path)
+    scheme, _, rest = address.partition("://")
+    parts = _PARTS.fullmatch(rest)
+    if parts is None:
+        return f"{scheme}://..."
+    who = "" if parts["who"] is None else f"{parts['who']}@"
+    return f"{scheme}://{who}{parts['host']}" + (parts["table"] or "" if parts["settings"] is None else "?...")
 
 
 def name_at(address: str) -> str:

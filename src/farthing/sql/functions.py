@@ -179,6 +179,9 @@ def _spelled(reader: NodeReader, node: Node, name: str) -> Scalar:
 
     _count(reader, node, name, (2, 2))
     value, form = node.expressions
+    twice = _TWICE.search(str(form.this)) if _is_text(form) else None
+    if twice:
+        raise reader.source.refuse(f"{name} with {twice[0]!r}", f"write {twice[1]} once, or a mark between", node)
     words = _WORDS.split(str(form.this)) if _is_text(form) else ["?"]
     for at, word in enumerate(words):
         if word in _CHARS:
@@ -193,6 +196,8 @@ def _spelled(reader: NodeReader, node: Node, name: str) -> Scalar:
 
 _CHARS: Final = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S"}
 _WORDS: Final = re.compile(f"({'|'.join(_CHARS)})")
+_TWICE: Final = re.compile(rf"{_WORDS.pattern}\1")
+"""One part twice in a row: PostgreSQL reads SSSS as the seconds of the day, and DDDD as the day of the year."""
 
 
 def _written(reader: NodeReader, node: Node, name: str) -> Scalar:

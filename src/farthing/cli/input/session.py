@@ -10,7 +10,7 @@ from farthing.cli.input import keys as typed_keys
 from farthing.cli.input.keys import Sources
 from farthing.errors import InvalidOption, LedgerError
 from farthing.query import outward
-from farthing.query.reading import is_csv
+from farthing.query.reading import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -83,9 +83,11 @@ def default_keys(config: Config, session: Session) -> dict[str, Any]:
 
 
 def _refuse_exposed(config: Config) -> None:
-    """Refuse a protected table that is declared public as well."""
+    """Refuse a protected file that is declared public as well; tables by address are told apart by their server."""
     for name, path in config.public.items():
         place = config.path_of(path)
+        if is_address(path):
+            continue
         if place in protected(config) or any(typed_keys.same_file(Path(place), each) for each in protected(config)):
             raise InvalidOption(
                 f"the public table {name!r} is a protected table",
@@ -100,8 +102,10 @@ def _refuse_undeclared(config: Config) -> None:
 
     Whether a line would be left out may depend on one row, so it must not decide what everybody is told.
     """
+    from farthing.session.table_files import is_csv
+
     for name, path in {config.name: config.table, **config.public, **config.protected}.items():
-        if is_csv(path) and name not in config.csv:
+        if name not in config.csv and is_csv(config.path_of(path)):
             raise InvalidOption(
                 f"the settings do not say how the CSV table {name!r} is read",
                 rule="lines that do not fit how a CSV is read are left out, so its owner says how",

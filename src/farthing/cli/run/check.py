@@ -14,7 +14,7 @@ from farthing.cli.input.question import group_keys
 from farthing.cli.input.session import default_keys, opened, sources
 from farthing.cli.run.init import people
 from farthing.errors import DataError, InvalidOption
-from farthing.query.reading import is_address, name_at
+from farthing.query.reading import is_address, name_at, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def check(table: str | None, unit: str | None, keys: Sequence[str], config: str 
         raise InvalidOption(
             "only files can be checked",
             rule="check reads Parquet and CSV files",
-            got=chosen.table,
+            got=shown_address(chosen.table),
             next_step="look at the table on its server",
         )
     new = _proposals(chosen)

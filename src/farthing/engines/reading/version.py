@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.engines.engine import engine_failed
-from farthing.engines.reading.text import is_text, valid
 from farthing.engines.reading.moment import as_moment
+from farthing.engines.reading.text import is_text, valid
 from farthing.errors import DataError
 
 if TYPE_CHECKING:

@@ -915,6 +915,22 @@ EDGES = (
         "",
         "odd rows",
     ),
+    _one(
+        "times of milliseconds scanned as all others",
+        "engines/duck/database.py",
+        "return source.coarse if isinstance(source, Files) else frozenset()",
+        "return frozenset()",
+        "odd rows",
+    ),
+    _one(
+        "statistics of a file spelled as text",
+        "engines/duck/engine.py",
+        "            short = _packed(source)\n",
+        "            for path in source.files:\n"
+        "                cursor.execute(f\"SELECT * FROM parquet_metadata('{path}')\").fetchall()\n"
+        "            short = _packed(source)\n",
+        "odd rows",
+    ),
 )
 
 RELEASES = (

@@ -109,6 +109,11 @@ def odd_rows() -> tuple[str, ...]:
             engine = open_table(Path(folder) / "t.parquet", name="t")
             where = parse_predicate("c IS NOT NULL", engine.schema)
             engine.measure(Query("t", (), None, where, counting("n"), PrivacyUnit(), Bounds()), 1)
+            for unit in ("us", "ms"):
+                far = pa.array([0, -(2**63)], pa.int64()).view(pa.timestamp(unit))
+                pq.write_table(pa.table({"c": far}), Path(folder) / "far.parquet")
+                engine = open_table(Path(folder) / "far.parquet", name="t")
+                engine.measure(Query("t", (), None, where, counting("n"), PrivacyUnit(), Bounds()), 1)
         large = pa.table({"u": pa.array([1, 2, 3, 2**64 - 1] * 20, pa.uint64())})
         engine = open_table(large, name="t", protected={"o": large.slice(0, 8)})
         beside = Join("o", Compare(Column("u"), Operator.EQ, Column("o.u")), public=False)

@@ -77,6 +77,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "no odd row fails a scan, and no exact number can be read in an error or a callback": (
         "text inside of lists fails a scan",
         "the units of one table filter another",
+        "times of milliseconds scanned as all others",
+        "statistics of a file spelled as text",
         "exact numbers in the frames of an error",
         "exact numbers above a callback",
     ),

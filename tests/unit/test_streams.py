@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -12,7 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from farthing import Bounds, Budget, Csv, Session
+from farthing.engines import open_table
 from farthing.engines.duck.streams import rescanned
+from farthing.privacy.unit import PrivacyUnit
+from farthing.query import Query, counting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +81,19 @@ def test_two_relations_of_one_connection_in_one_question() -> None:
             for text, truth in asked.items():
                 answer = session.sql(text, absolute=1_000, confidence=0.999999, cap="all")
                 assert answer.lower <= truth <= answer.upper, text
+
+
+def test_threads_take_turns_at_a_connection() -> None:
+    """Questions of several threads, of two tables of one connection, have all their rows; none fails."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE rides AS SELECT i % 1000 AS rider FROM range(100000) AS t(i)")
+    connection.execute("CREATE TABLE rents AS SELECT * FROM rides")
+    engines = [open_table(connection.table(name), name) for name in ("rides", "rents")]
+    query = Query("t", (), None, None, counting("n"), PrivacyUnit("rider"), Bounds(max_rows=1_000))
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda place: engines[place % 2].measure(query, 1).tolist(), range(12)))
+
+    assert [[[100_000]]] * 12 == found
 
 
 def test_the_first_stream_is_used_and_later_ones_are_loaded() -> None:

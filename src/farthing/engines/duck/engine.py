@@ -16,7 +16,7 @@ from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found
 from farthing.engines.duck.per_unit import check, made
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation
 from farthing.engines.duck.stored import compared
-from farthing.engines.duck.streams import rescanned
+from farthing.engines.duck.streams import rescanned, turn
 from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, engine_failed, filled
 from farthing.engines.reading.footers import packed
@@ -259,9 +259,10 @@ class DuckDBEngine:
 
         held = {view for view, read in question.columns.items() if self._is_held(view, read)}
         anew = {view for view, read in question.columns.items() if self._scans_text(view, read)} - held
+        streams = any(_is_stream(self._sources[view]) for view in question.columns)
         for loaded in (held, held | anew) if anew else (held,):  # a second time without text that is not UTF-8
             try:
-                with closing(self._connection.cursor()) as cursor:
+                with turn(taken=streams), closing(self._connection.cursor()) as cursor:
                     self._hand_over(cursor, query, question, loaded, groups)
                     return fetch(cursor.execute(question.sql))
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError, ValueError) as error:
@@ -313,6 +314,7 @@ class DuckDBEngine:
         source, short = self._sources[view], None
         with (
             suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError),
+            turn(taken=_is_stream(source)),
             closing(self._connection.cursor()) as cursor,
         ):
             if source.scan() is None:

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+import os
+from contextlib import nullcontext
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+_TURNS: Final[dict[int, Any]] = {}
+"""Whose turn it is, by process: a forked child does not wait for a thread of its parent's."""
+
+
+def turn(*, taken: bool) -> AbstractContextManager[Any]:
+    """Return the turn to read streams of connections, which end each other: one question of the process at a time.
+
+    Args:
+        taken: whether the question reads such streams; others wait for nobody.
+    """
+    return _TURNS.setdefault(os.getpid(), RLock()) if taken else nullcontext()
 
 
 def rescanned(load: Callable[[], Any], *, alone: bool = False) -> Any:

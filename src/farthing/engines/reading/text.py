@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from farthing.engines.reading.moments import moments
+from farthing.engines.reading.moment import as_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def _dense(column: Any) -> Any:
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type) and column.type != _type(column.type):
-        return moments(column, _type(column.type))
+        return as_moment(column, _type(column.type))
     return column.cast(_type(column.type)) if column.type != _type(column.type) else column
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.engines.engine import engine_failed
-from farthing.engines.reading.moments import moments
+from farthing.engines.reading.moment import as_moment
 from farthing.engines.reading.text import is_text, valid
 from farthing.errors import DataError
 
@@ -315,7 +315,7 @@ def _become(values: Any, kind: pa.DataType) -> Any:
     if values.type == kind:
         return values
     if pa.types.is_timestamp(kind):
-        return moments(values, kind)
+        return as_moment(values, kind)
     return values.cast(kind, safe=False)
 
 

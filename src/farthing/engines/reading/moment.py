@@ -14,7 +14,7 @@ _DAY: Final = 86_400_000_000
 _MOST: Final = 2**63 - 1
 
 
-def moments(values: Any, kind: pa.DataType) -> Any:
+def as_moment(values: Any, kind: pa.DataType) -> Any:
     """Return days or times of any unit as times of microseconds, of a type with a zone or without.
 
     Guarantee: no value fails: a moment more than 292,000 years from 1970 is NULL.
@@ -24,7 +24,7 @@ def moments(values: Any, kind: pa.DataType) -> Any:
 
     >>> import pyarrow as pa
     >>> far = pa.array([0, 1, -(2**63)], pa.int64()).cast(pa.timestamp("ms"))
-    >>> moments(far, pa.timestamp("us")).cast(pa.int64()).to_pylist()
+    >>> as_moment(far, pa.timestamp("us")).cast(pa.int64()).to_pylist()
     [0, 1000, None]
     """
     import pyarrow as pa

@@ -12,6 +12,7 @@ from farthing.cells import Cells, GroupLoss
 from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.privacy.words import state
 from farthing.query import outward
+from farthing.query.rounding import UNROUNDED
 from farthing.tabular import METADATA, Tabular
 
 __all__ = ["Answer", "Cells", "GroupLoss"]
@@ -284,10 +285,9 @@ class Answer(Tabular):
         values: dict[str, Float64] = {}
         estimates: dict[str, Float64] = {}
         for name, cells, before in zip(self.names, columns, self.columns, strict=True):
-            values |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
-            estimates |= {name: cells.estimate}
-            values |= {f"{name}_unrounded": before.value} if name in rounded else {}
-            estimates |= {f"{name}_unrounded": before.estimate} if name in rounded else {}
+            for end, one in {"": cells, UNROUNDED: before}.items():
+                values |= {name + end: one.value, f"{name}_lower{end}": one.lower, f"{name}_upper{end}": one.upper}
+                estimates |= {name + end: one.estimate}
         places, keys = aftermath.arranged(values, self.keys, estimates), self.keys
         return replace(
             self,

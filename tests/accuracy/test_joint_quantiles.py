@@ -134,6 +134,25 @@ def test_what_is_settled_is_asked_no_more():
     assert state.trail.paid.tolist() == paid.tolist()
 
 
+@pytest.mark.parametrize(("shares", "rows"), [((0.25, 0.5, 0.75), 1 << 29), ((0.1, 0.2, 0.3, 0.4, 0.5), 1 << 31)])
+def test_looks_at_very_many_rows_tell_something(shares, rows):
+    """Where a look costs a few grains, or less than one, each is told as one grain at least: so a search ends."""
+    leaf = np.arange(0, 1024, 32)
+    ranks = Ranks.of(0 * leaf, leaf, 0 * leaf + rows // 32, groups=1, leaves_log2=LEAVES_LOG2)
+    noisy, looks = NoisyJointRanks(ranks, 1, seeded(21)), []
+
+    def measure(strategy, *asked):
+        looks.append(len(strategy.steps))
+        assert len(looks) < 400, "the search goes on for ever"
+        return noisy.measure(strategy, *asked)
+
+    state = plan(0.05, shares).run(measure, noisy.measure_count, groups=1)
+
+    assert state.met.all()
+    for trail in state.trail.each:
+        assert (trail.grains + trail.counted)[trail.kinds > 0].all()
+
+
 def test_a_run_on_what_is_held_measures_nothing():
     """The same again, and without anything that measures, is the same answer; a group that is not done waits."""
     _, ranks = small()

@@ -9,6 +9,7 @@ from accuracy.test_quantile_coverage import GROUPS, LEAVES_LOG2, misses
 from levels import ALPHA
 from scipy.stats import binom
 
+from farthing.accuracy import quantile_rank_run
 from farthing.accuracy.quantile_bets import Ladder, Places, won_at_most
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_rank_run import RankRun
@@ -124,6 +125,39 @@ def test_a_bet_that_wins_no_more_than_it_needs_is_fair():
         ]
         assert 0.999 <= in_mean[0] <= 1 + 1e-6
         assert in_mean[1] <= in_mean[0] + 1e-12
+
+
+@pytest.mark.parametrize("surely", [0.25, 0.5, 0.9, 0.999])
+def test_a_bet_is_fair_however_much_better_a_look_was_than_told(surely):
+    """Its mean by quadrature at variances down to the least that there may be: at most 1; without that bound, above."""
+    draws = np.linspace(-9.0, 9.0, 20_001)
+    weight = np.exp(-(draws**2) / 2) / np.sqrt(2 * np.pi) * (draws[1] - draws[0])
+    size, careless = np.ones(len(draws)), []
+    for most, rate, variance in product((0.05, 0.5, 2.0), (0.3, 0.7, 2.0), np.linspace(surely, 1.0, 6)):
+        seen, needs, rates = draws * np.sqrt(variance), most * size, rate * size
+        assert np.exp(won_at_most(needs, seen, size, rates, surely)) @ weight <= 1 + 1e-6
+        careless.append(np.exp(won_at_most(needs, seen, size, rates)) @ weight)
+    assert max(careless) > 1 + 1e-5
+
+
+def test_bets_know_how_much_better_a_look_may_have_been_than_told(monkeypatch):
+    """A look at several is told in whole grains of a look at one, rounded down: one may have been two."""
+    known = []
+
+    def noted(most, mean, information, rate, surely):
+        known.append(surely)
+        return won_at_most(most, mean, information, rate, surely)
+
+    monkeypatch.setattr(quantile_rank_run, "won_at_most", noted)
+    asked = QuantileGoal(0.5, 0.0, 1024.0, LEAVES_LOG2, rank=0.05)
+    noisy = NoisyRanks(
+        Ranks.of(*np.array([[0], [500], [1 << 31]]), groups=1, leaves_log2=LEAVES_LOG2), asked, seeded(1)
+    )
+    state = QuantileBisection(asked, BETA, 1 << 60).run(noisy.measure, noisy.measure_count, groups=1)
+    grains = state.trail.grains[state.trail.grains > 0]
+
+    assert [float(each[0]) for each in known[::2]] == pytest.approx((grains / (grains + 1)).tolist(), rel=1e-5)
+    assert all(each[0] < one / (one + 1) for each, one in zip(known[::2], grains.tolist(), strict=True))
 
 
 def test_what_is_won_counts_where_it_is_a_proof():

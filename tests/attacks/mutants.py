@@ -364,8 +364,8 @@ PRICES = (
     _one(
         "a quantile's bets that win what they need more often than their chance",
         "accuracy/quantile_bets.py",
-        "np.where(in_mean <= 1, middle, low), np.where(in_mean <= 1, high, middle)",
-        "np.where(in_mean <= 2, middle, low), np.where(in_mean <= 2, high, middle)",
+        "    mean_at_most = np.sqrt(surely)",
+        "    mean_at_most = 2 * np.sqrt(surely)",
         "beside a step",
     ),
     _one(

@@ -82,7 +82,7 @@ SIDES = st.sampled_from(
 PARTS = st.sampled_from([None, QueryPart("kind", (Literal("a"), Literal("b")), 1)])
 KEYED = {"whole": [0, None], "word": ["", None], "yes": [True], "money": [1.0, 2.5]}
 METADATA = {"_describe": "names and types", "_apart": "types of tables without rows", "_hash_function": "constants",
-            "_packed": "a file's footer", "_locked": "settings, and views that read nothing"}  # fmt: skip
+            "_locked": "settings, and views that read nothing"}  # fmt: skip
 
 
 @st.composite

@@ -49,7 +49,10 @@ def test_reals_are_counted_whatever_is_skipped(tmp_path, values):
     assert [] == unlike(written(tmp_path, values))
 
 
-@pytest.mark.parametrize("kind", [pa.decimal128(5, 1), pa.decimal128(9, 3), pa.decimal128(15, 0), pa.decimal128(30, 2)])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.decimal128(5, 1), pa.decimal128(9, 3), pa.decimal128(15, 0), pa.decimal128(30, 2), pa.decimal128(38, 22)],
+)
 def test_decimals_are_counted_whatever_is_skipped(tmp_path, kind):
     """Constants between two decimals and beyond all of them count the same rows too."""
     values = [Decimal(each) for each in (-3, -2, 0, 1, 2, 3, 99)] + [None]

@@ -202,6 +202,35 @@ def test_who_does_not_hold_the_chains_alone_begins_others(monkeypatch, tmp_path)
     assert all(paid)
 
 
+def stopped(_progress):
+    """Stop an ask as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("name", ["mean", "quantile"])
+def test_all_that_is_left_pays_after_an_ask_that_was_interrupted(name, delta):
+    """All is charged from the beginning then: a plan of all that is left asks for no more than that, and is kept to."""
+    asked = {"lower": 0, "upper": 60, "cap": "all"}
+    wide, sharp = ({"relative": 0.1}, {"relative": 0.004}) if name == "mean" else ({"rank": 0.2}, {"rank": 0.02})
+    with Session(TABLE, budget=Budget(epsilon=1, delta=delta)) as session:
+        ask = session.mean if name == "mean" else lambda column, **more: session.quantile(column, 0.5, **more)
+        paid = ask("v", **asked, **wide).paid
+        with pytest.raises(KeyboardInterrupt):
+            ask("v", **asked, **sharp, progress=stopped)
+        left = session.remaining
+        sql = "SELECT AVG(v) FROM data" if name == "mean" else "SELECT MEDIAN(v) FROM data"
+        plan = session.plan(sql, **asked, **sharp)
+        answer = ask("v", **asked, **sharp)
+        session.verify()
+
+    assert paid
+    assert plan.fits
+    assert plan.worst_price.farthings > 0.99 * left.farthings
+    assert answer.met
+    assert 0 < answer.paid.farthings < left.farthings
+
+
 def test_what_cannot_be_asked_is_refused_before_anything_is_paid():
     """Targets of values, units of too many rows, and plans of no target."""
     with Session(TABLE, budget=Budget(epsilon=1)) as session:

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from farthing import Bounds, Budget, Gdp, Pure, Session
+from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
-from farthing.errors import BudgetExceeded, InvalidKeys, InvalidTarget, LedgerError, UnsupportedQuery
+from farthing.errors import BudgetExceeded, InvalidKeys, InvalidTarget, LedgerError, OutOfReach, UnsupportedQuery
 from farthing.session.answering.laplace_measures import state_of as laplace_state_of
 from farthing.session.answering.share_of_total import blob_of, state_of
 
@@ -365,3 +366,49 @@ def test_plans_say_why_nothing_is_paid():
         assert "(nothing is measured: free)" in str(session.plan(SHARE, keys=KEYS, absolute=0.5))
         session.sql(SHARE, keys=KEYS, absolute=0.1)
         assert "(already paid for: free)" in str(session.plan(SHARE, keys=KEYS, absolute=0.1))
+
+
+@pytest.mark.parametrize(
+    ("divided", "sizes"), [(None, [2400, *[60] * 39]), (False, [60, *[500] * 11]), (True, [60, *[500] * 11])]
+)
+def test_no_chain_of_targets_pays_more_than_its_plan_says(divided, sizes):
+    """Of either kind, sharper and looser, under caps that grow and shrink, and with a loss that is named in between."""
+    count, rng = len(sizes), np.random.default_rng(0)
+    places, truth = np.zeros(count, np.int64), np.array(sizes, np.float64)
+    running = None if divided is None else RunningSums.of(places, np.arange(count))
+    unit, crowded = (400.0 if divided is False else 1.0), 0
+
+    def measure(grains, shared):
+        own = rng.standard_normal(count) / np.sqrt(np.maximum(grains, 1) * 2.0**-56)
+        total = rng.standard_normal() / np.sqrt(np.maximum(shared, 1) * 2.0**-56)
+        return truth + own, truth.sum() + total
+
+    for _ in range(60):
+        state, first = TotalState.nothing(count), int(rng.integers(1 << 50, 1 << 53))
+        for target in [(0.3, 0.0), (0.0, 0.02), *rng.permutation([(0.4, 0.0), (0.05, 0.15), (0.0, 0.05), (0.0, 0.0)])]:
+            cap, loose = int(first * rng.choice([1, 1, 1, 0.5, 4])), (float(target[0]), float(target[1]) * unit)
+            shares = SharesOfTotal(
+                places, loose, 0.05, 2.0**-56, 1, cap, bool(rng.integers(2)), running, divided is not False
+            )
+            worst, before = shares.worst(state), state
+            crowded += bool(shares._crowded(state).any())
+            state = shares.run(state, measure)
+            assert shares.free(state)
+            assert state.paid.max() <= worst <= max(cap, before.paid.max())
+            assert (state.paid >= before.paid).all()
+    assert crowded
+
+
+def test_sums_to_a_distance_are_asked_at_the_price_of_their_plan():
+    """The cap that a plan names is enough; a little less is refused, by the plan as by the ask."""
+    for absolute in (30, 31.7, 100):
+        with opened() as session:
+            how = {"keys": KEYS, "absolute": absolute}
+            price = session.plan(RUNNING, **how).worst_price
+            less = Gdp(0.999 * price.mu)
+            assert not session.plan(RUNNING, cap=less, **how).reachable
+            with pytest.raises(OutOfReach):
+                session.sql(RUNNING, cap=less, **how)
+            answer = session.sql(RUNNING, cap=price, **how)
+        assert answer.met.all()
+        assert answer.paid == price

@@ -19,6 +19,7 @@ from sources import parsed
 
 from farthing import accuracy, mechanisms, models, session
 from farthing.accuracy.joint_quantiles import NoisyJointRanks
+from farthing.accuracy.quantile_chains import ShownRanks
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.mechanisms.gaussian import GaussianMeasurements
 from farthing.mechanisms.geometric import GeometricRelease
@@ -223,6 +224,7 @@ HOLDERS = {
     Ranks: lambda exact: Ranks.of(np.arange(6), np.zeros(6, np.int64), exact, groups=6, leaves_log2=2),
     NoisyRanks: lambda exact: NoisyRanks(HOLDERS[Ranks](exact), QuantileGoal(0.5, 0.0, 1.0, leaves_log2=2)),
     NoisyJointRanks: lambda exact: NoisyJointRanks(HOLDERS[Ranks](exact), 1),
+    ShownRanks: lambda exact: ShownRanks(HOLDERS[Ranks](exact), 1),
     OnlineRun: lambda exact: OnlineRun(
         OnlineRule(absolute=20_000, queries=100, cells=len(exact), rows=100_000),
         sealed(exact), uniform(len(exact), 80_000.0), 80_000.0,
@@ -267,7 +269,12 @@ def test_every_field_of_exact_numbers_is_left_out_of_reprs():
     }
 
     assert set(HOLDERS) | {Ridge, Logistic, Statistics, Output} == holders
-    assert {"NoisyRanks.ranks", "NoisyJointRanks.ranks", "Ranks._raw"} == shown  # a box, and what holds only a box
+    assert {
+        "NoisyRanks.ranks",
+        "NoisyJointRanks.ranks",
+        "ShownRanks.ranks",
+        "Ranks._raw",
+    } == shown  # a box, and what holds only a box
 
 
 def test_a_box_is_opened_by_those_who_have_it():

@@ -55,6 +55,30 @@ def test_a_stream_is_read_again_for_each_scan(kind: str, tmp_path: Path) -> None
             assert answer.met
 
 
+def test_two_relations_of_one_connection_in_one_question() -> None:
+    """Each stream of a connection ends the one before: a table and those beside it have all their rows nevertheless."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE rides AS SELECT i % 5000 AS rider, i % 7 AS zone FROM range(30000) AS t(i)")
+    connection.execute("CREATE TABLE zones AS SELECT i AS zone, i % 2 AS inner FROM range(7) AS t(i)")
+    connection.execute("CREATE TABLE rents AS SELECT i AS rider, i % 3 AS many FROM range(5000) AS t(i)")
+    table, public, protected = map(connection.table, ("rides", "zones", "rents"))
+    arrow = pa.table({"rider": [*range(5_000)] * 6, "zone": [0] * 30_000})
+    beside: dict[str, Any] = {"public": {"zones": public, "more": public}, "protected": {"rents": protected}}
+    asked = {
+        "SELECT COUNT(*) FROM rides JOIN zones ON rides.zone = zones.zone": 30_000,
+        "SELECT COUNT(*) FROM rides JOIN zones ON rides.zone = zones.zone JOIN more ON rides.zone = more.zone": 30_000,
+        "SELECT COUNT(*) FROM rides JOIN (SELECT rider, SUM(many) AS m FROM rents GROUP BY rider) AS t USING (rider)"
+        " WHERE m < 5": 30_000,
+        f"SELECT COUNT(*) FROM rides JOIN ({N}) AS t USING (rider) JOIN zones ON rides.zone = zones.zone": 30_000,
+    }
+    for own in (table, arrow):
+        how: dict[str, Any] = {"unit": "rider", "bounds": Bounds(3, 20), "budget": Budget(rho=4_000), "name": "rides"}
+        with Session(own, **beside, **how) as session:
+            for text, truth in asked.items():
+                answer = session.sql(text, absolute=1_000, confidence=0.999999, cap="all")
+                assert answer.lower <= truth <= answer.upper, text
+
+
 def test_the_first_stream_is_used_and_later_ones_are_loaded() -> None:
     """A question that reads its table once loads it once; a table is handed over as it is."""
     loaded: list[pa.RecordBatchReader] = []

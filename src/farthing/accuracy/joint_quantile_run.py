@@ -210,7 +210,8 @@ class JointRun:
         """Take one look at the same quantiles of groups, whose thresholds lie in the same order."""
         plan, which = self.plan, np.array(pattern[0])
         strategy, (measure, measure_count) = plan.strategy(*pattern), measures
-        information = size[groups, None] / wanted.slack[np.ix_(groups, which)] ** 2
+        least = np.array([plan.plans[one].per_grain for one in pattern[0]])  # less is told as nothing
+        information = np.maximum(size[groups, None] / wanted.slack[np.ix_(groups, which)] ** 2, least)
         wish = np.minimum(np.ceil(strategy.grains(information, plan.reach)), float(MOST_GRAINS // 2)).astype(np.int64)
         room = plan.cap_grains - self.paid[groups]
         told = strategy.information(wish, plan.reach)

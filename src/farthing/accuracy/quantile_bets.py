@@ -40,10 +40,13 @@ def won(mean: Float64, information: Float64, rate: Float64) -> Float64:
     return np.asarray(-rate * mean * information - rate**2 * information / 2)
 
 
-def won_at_most(most: Float64, mean: Float64, information: Float64, rate: Float64) -> Float64:
+def won_at_most(
+    most: Float64, mean: Float64, information: Float64, rate: Float64, surely: Float64 | float = 1.0
+) -> Float64:
     """Return the same of a bet that never wins more than so much, as a logarithm; so it wins more where that is less.
 
-    What is left over where it would win more raises the factor, until its mean is 1 again at a mean of 0.
+    What is left over where it would win more raises the factor, until its mean is 1 again at a mean of 0. The variance
+    may be less than the information tells, but times it no less than `surely`: the mean is at most 1 there as well.
 
     >>> needs, mean, one = np.array([1.0, 40.0, 0.0]), np.array([-0.5]), np.array([1.0])
     >>> won_at_most(needs, mean, one, one).round(2).tolist()
@@ -52,11 +55,12 @@ def won_at_most(most: Float64, mean: Float64, information: Float64, rate: Float6
     most = np.clip(most, 0.0, MOST)
     spread = np.clip(rate * np.sqrt(information), 1e-12, _WIDEST)
     low, high = np.zeros_like(most * spread), most + spread**2 / 2 + 8 * spread
+    mean_at_most = np.sqrt(surely)  # a smaller variance makes noise denser by the inverse of this, at most
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         room = (most - middle) / spread
         in_mean = np.exp(middle) * ndtr(room - spread / 2) + np.exp(most) * ndtr(-room - spread / 2)
-        low, high = np.where(in_mean <= 1, middle, low), np.where(in_mean <= 1, high, middle)
+        low, high = np.where(in_mean <= mean_at_most, middle, low), np.where(in_mean <= mean_at_most, high, middle)
     return np.asarray(np.minimum(low + won(mean, information, rate), most))
 
 

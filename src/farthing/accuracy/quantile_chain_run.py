@@ -324,10 +324,16 @@ class QuantileChainRun:
         known = rows > CLEARLY * self._noise(at)
         rough = ~known & ~begins
         place[rough] = chains.thresholds[0, at[rough]]
-        level[rough] = self._level(AHEAD * LEVELS[chains.levels[0, at[rough]]] * float(FARTHING))
+        level[rough] = self._rough(chains.levels[0, at[rough]])
         if known.any():
             self._scouted(at, known, place, level, begins)
         return place, np.minimum(level, len(LEVELS) - 1), begins
+
+    def _rough(self, last: Int64) -> Int64:
+        """Return the next level where rows are not known yet: no more than it takes to see that there are none."""
+        hopeless = 4 * self.plan.asked.slack * self.plan.cap / HOPELESS  # there a group that shows noise alone is left
+        soon = np.maximum(self._level(np.array(hopeless * float(FARTHING))), last + STEPS // 2)
+        return np.minimum(self._level(AHEAD * LEVELS[last] * float(FARTHING)), soon)
 
     def _scouted(self, at: Int64, known: Flags, place: Int64, level: Int64, begins: Flags) -> None:
         """Fill in where the search looks next."""

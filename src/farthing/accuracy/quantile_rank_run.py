@@ -61,6 +61,7 @@ HOPELESS: Final = 8.0
 """A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
 
 _UP: Final = 1 + 1e-9
+_ROUNDED: Final = 1 + 2.0**-19  # noise is put on a grid, and rounded up: its variance is told higher by less than this
 
 
 @dataclass(slots=True)
@@ -194,16 +195,22 @@ class RankRun:
                 known = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
             return mean - share * count, np.asarray(known)
 
-        self._bet_on_ranks(at, row, fresh, (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack)))
+        surely = grains / (grains + 1.0) / _ROUNDED  # a look at several is told in whole grains, rounded down
+        seen = (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack))
+        self._bet_on_ranks(at, row, (fresh, np.asarray(surely)), seen)
         self._bet_on_sides(at, row, fresh, beyond(asked.beside))
         self.places.information[row, at] += fresh
         self.places.totals[row, at] += fresh * mean
 
     def _bet_on_ranks(
-        self, at: Int64, row: Int64, fresh: Float64, seen: tuple[tuple[Float64, Float64], tuple[Float64, Float64]]
+        self,
+        at: Int64,
+        row: Int64,
+        told: tuple[Float64, Float64],
+        seen: tuple[tuple[Float64, Float64], tuple[Float64, Float64]],
     ) -> None:
         """Settle bets that D is not too high, and not too low: none wins more than what its claim needs here."""
-        places, slack = self.places, self.plan.asked.slack * self.rows[at]
+        (fresh, surely), places, slack = told, self.places, self.plan.asked.slack * self.rows[at]
         part, met, place = self._off(at, slack), places.thresholds[:, at], places.thresholds[row, at]
         under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
         over = np.where(met >= place, part, np.inf).min(axis=0)
@@ -214,7 +221,7 @@ class RankRun:
             rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - off), 0, 1) * slack)
             held = won_[row, at]
             most = wholly(STAKE, partly(STAKE, held) + self._odds * _UP - shown) - held
-            won_[row, at] += won_at_most(most, side * mean, information, rate)
+            won_[row, at] += won_at_most(most, side * mean, information, rate, surely)
 
     def _bet_on_sides(self, at: Int64, row: Int64, fresh: Float64, seen: tuple[Float64, Float64]) -> None:
         """Settle bets that the quantile is past the place, and that it is not."""

@@ -156,7 +156,7 @@ class SharesOfTotal:
     @property
     def hopeless(self) -> bool:
         """Whether public facts show that some sum can't be within its target under the cap."""
-        return self.steady and self.typical(0) >= self.cap_grains and not self.spend
+        return self.steady and self._steadily > self.cap_grains and not self.spend
 
     def free(self, state: TotalState) -> bool:
         """Return whether the state answers: all that the pilots say was measured, and what falls short is given up."""
@@ -165,10 +165,18 @@ class SharesOfTotal:
     def worst(self, state: TotalState) -> int:
         """Return the most grains that a member of a group can have paid after a run."""
         held = int(state.paid.max(initial=0))
-        if self.steady:
-            wanted = sum(np.maximum(one, has) for one, has in zip(self.planned(state), _claimed(state), strict=True))
-            return int(np.max(wanted + state.grains[0] + state.shared[0]))
+        if self.steady and not self._short(state).any():
+            return int(np.max(state.paid + sum(self._more(state)), initial=0))
         return held if self.free(state) else max(held, self.cap_grains)
+
+    @property
+    def _steadily(self) -> int:
+        """The grains of a claim of all sums to a distance, from nothing."""
+        nothing = np.zeros(len(self.places))
+        costs = self._costs(GroupGuess(*[nothing] * 5), self._z(0))
+        chosen = np.array([_largest(cost, self.places) for cost in costs])
+        grains, shared = _split(np.asarray(chosen.min(axis=0)), _WEIGHTS[chosen.argmin(axis=0)])
+        return max(int((grains + shared).max()), 2 * _LEAST + 1)
 
     def typical(self, size: float) -> int:
         """Return about the grains that members of a group of `size` rows pay where all groups of a total are alike."""
@@ -199,9 +207,7 @@ class SharesOfTotal:
         while not self.free(state):
             state = state.known.where(self._short(state), state)
             state = self._piloted(state, measure)
-            grains, shared = self.planned(state)
-            more = np.maximum(grains - state.grains[1], 0), np.maximum(shared - state.shared[1], 0)
-            state = _measured(state, 1, *more, measure)
+            state = _measured(state, 1, *self._more(state), measure)
             if progress is not None:
                 progress(state)
         return state
@@ -261,8 +267,9 @@ class SharesOfTotal:
         hopeless = (cost <= 0) | ~self._clear(guess)
         rest = np.where(self._lost(state), 0.0, room / GIVEN_UP)
         cost, weight = np.where(hopeless, rest, cost), np.where(hopeless, 1.0, weight)
-        cost = np.minimum(cost, room - 2.0) * (room > 2 * _LEAST)
-        return np.ceil(cost / (1 + weight)).astype(np.int64), np.ceil(cost * weight / (1 + weight)).astype(np.int64)
+        grains, shared = _split(np.minimum(cost, room) * (room > 2 * _LEAST), weight)
+        grains = np.minimum(grains, room)
+        return grains, np.minimum(shared, room - grains)
 
     def _costs(self, guess: GroupGuess, z: Floats) -> Floats:
         """Return the grains, float64[weights, groups], that a number takes if its total has that weight."""
@@ -276,7 +283,7 @@ class SharesOfTotal:
 
     def _begins(self, state: TotalState) -> Flags:
         """Return where nothing was measured, and there is room for a pilot."""
-        room = self.cap_grains >= 16 * _LEAST and not self.steady
+        room = (self.cap_grains - state.paid >= 16 * _LEAST) & (not self.steady)
         return np.asarray((state.grains[0] == 0) & room & ~self._whole & ~self._lost(state))
 
     def _lost(self, state: TotalState) -> Flags:
@@ -313,18 +320,41 @@ class SharesOfTotal:
 
     def _behind(self, state: TotalState) -> Flags:
         """Return where the pilot says that more is to be measured."""
+        return np.asarray(sum(self._more(state)) > 0)
+
+    def _missing(self, state: TotalState) -> tuple[Ints, Ints]:
+        """Return the grains of groups and of their totals that a claim lacks, by its pilot, int64[groups]."""
         grains, shared = self.planned(state)
-        return np.asarray((state.grains[1] < grains) | (state.shared[1] < shared))
+        return np.maximum(grains - state.grains[1], 0), np.maximum(shared - state.shared[1], 0)
+
+    def _more(self, state: TotalState) -> tuple[Ints, Ints]:
+        """Return the grains by which a claim grows now: what it lacks, groups first, as far as the cap goes.
+
+        Earlier targets may have bought other parts of groups and totals, so that both together are beyond the cap. It
+        follows from the pilot and these targets: nothing that was claimed has a part in it.
+        """
+        grains, shared = self._missing(state)
+        left = np.maximum(self.cap_grains - state.paid, 0)
+        grains = np.minimum(grains, left)
+        return grains, np.minimum(shared, left - grains)
+
+    def _crowded(self, state: TotalState) -> Flags:
+        """Return where what a claim holds and lacks is beyond the cap."""
+        return np.asarray(sum(self._missing(state)) > np.maximum(self.cap_grains - state.paid, 0))
 
     def _short(self, state: TotalState) -> Flags:
-        """Return the groups of totals of which a share fell short, and is likely to get there by one more claim."""
+        """Return the groups of totals of which a share fell short, and is likely to get there by one more claim.
+
+        So is a claim that can't grow as its pilot says, since earlier targets bought other parts of it.
+        """
         if self.named_loss:
             return np.zeros(len(self.places), np.bool_)
         *_, met = self.judged(state)
         guess = self._guess(known := state.known, 0)
         cost = self._costs(guess.surely, self._z(known.repairs)).min(axis=0)
-        hope = ~met & (cost <= self.cap_grains - state.paid) & self._clear(guess)
-        done = (state.grains[1] > 0) & ~self._behind(state) & (state.repairs < MOST_REPAIRS)
+        crowded = self._crowded(state)
+        hope = (~met | crowded) & (cost <= self.cap_grains - state.paid) & self._clear(guess)
+        done = (state.grains[1] > 0) & (~self._behind(state) | crowded) & (state.repairs < MOST_REPAIRS)
         return np.asarray(done & (_largest(hope.astype(np.float64), self.places) > 0))
 
     def _piloted(self, state: TotalState, measure: Callable[[Ints, Ints], tuple[Floats, Floats]]) -> TotalState:
@@ -335,8 +365,9 @@ class SharesOfTotal:
         luck is looked at again, until a pilot may cost no more.
         """
         going = self._begins(state)
-        most = max(self.cap_grains // (2 * _MOST_PILOT), _LEAST)
-        more = np.where(going, _LEAST if self.named_loss else max(_LEAST, self.cap_grains >> _FIRST_SHIFT), 0)
+        left = np.maximum(self.cap_grains - state.paid, 0)  # by what sums to a distance claimed without a pilot
+        most = np.maximum(left // (2 * _MOST_PILOT), _LEAST)
+        more = np.where(going, _LEAST if self.named_loss else np.maximum(_LEAST, left >> _FIRST_SHIFT), 0)
         while more.any():
             state = _measured(state, 0, np.zeros_like(more), more, measure)
             vague = ~self._clear(self._guess(state, 0)) & (2 * state.shared[0] <= most) & (not self.named_loss)
@@ -404,9 +435,9 @@ class SharesOfTotal:
         return np.array([two_sided(self.beta * part) for part in (FIRST_SHARE, *later)])[repairs]
 
 
-def _claimed(state: TotalState) -> tuple[Ints, Ints]:
-    """Return the grains of groups and of totals that a claim holds, int64[groups]."""
-    return state.grains[1], state.shared[1]
+def _split(cost: Floats, weight: Floats) -> tuple[Ints, Ints]:
+    """Return the grains of groups and of their totals that a cost is, of which totals have that weight, rounded up."""
+    return np.ceil(cost / (1 + weight)).astype(np.int64), np.ceil(cost * weight / (1 + weight)).astype(np.int64)
 
 
 def _measured(

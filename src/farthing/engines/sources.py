@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -13,7 +13,7 @@ from farthing.engines.duck.terms import quoted
 from farthing.engines.engine import engine_failed
 from farthing.engines.own import require_own
 from farthing.engines.reading import lakehouse, text
-from farthing.engines.reading.footers import footer, require_alike
+from farthing.engines.reading.footers import coarse, footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.engines.reading.version import shown
 from farthing.errors import DataError
@@ -61,10 +61,17 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Parquet or CSV files, listed when the table was opened: files that appear later are not part of it."""
+    """Parquet or CSV files, listed when the table was opened: files that appear later are not part of it.
+
+    Attributes:
+        files: their absolute paths.
+        parquet: whether they are Parquet.
+        coarse: the columns that DuckDB does not scan: times of milliseconds, which it may fail to convert.
+    """
 
     files: tuple[str, ...]
     parquet: bool
+    coarse: frozenset[str] = frozenset()
 
     @property
     def categories(self) -> Mapping[str, tuple[str, ...]]:
@@ -77,7 +84,10 @@ class Files:
         return f"read_parquet([{paths}])"
 
     def load(self, columns: tuple[str, ...] | None) -> Any:
-        """Return a stream of columns in which text that is not UTF-8 is NULL, where DuckDB could not scan it."""
+        """Return a stream of columns in which text that is not UTF-8 is NULL, where DuckDB could not scan them.
+
+        So are times more than 292,000 years from 1970.
+        """
         return text.parquet(self.files, columns or ())
 
     def check(self) -> None:
@@ -235,7 +245,7 @@ def from_path(path: str | Path | Csv) -> RowSource:
             next_step="pass the path alone",
         )
     require_alike(files.files)
-    return files
+    return replace(files, coarse=coarse(files.files[0]))
 
 
 def matching(named: str) -> tuple[str, ...]:
@@ -259,7 +269,7 @@ def _of_version(version: Version) -> Files | Lake:
     files.check()
     footers = {footer(each) for each in files.files}  # all are whole
     if version.plain and [{name.partition(".")[0] for name, *_ in each} for each in footers] == [{*version.names}]:
-        return files
+        return replace(files, coarse=coarse(files.files[0])) if files.files else files
     version = version.readable()
     listed = Files(version.files + version.beside, parquet=True)
     return Lake(Arrow(version.read, opened_by=os.getpid()), listed, version.marks)

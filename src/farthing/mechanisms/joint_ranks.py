@@ -103,7 +103,7 @@ class RankStrategy:
     def grains(self, information: Float64, reach: int) -> Float64:
         """Return the prices, float64[n], at which ranks have all of the information wanted, float64[n, ranks]."""
         each = information * (reach * self.length * self.spread) ** 2
-        return np.asarray(each.max(axis=1) / float(GRAIN) * UP**6)
+        return np.asarray(each.max(axis=1) * ROUNDING_VARIANCE / float(GRAIN) * UP**6)
 
 
 @dataclass(frozen=True, slots=True)

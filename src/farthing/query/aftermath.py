@@ -201,7 +201,8 @@ class _Reader:
             case Call(FunctionName.ROUND, (operand, *rest)):
                 (digits,) = rest or (Literal(0),)
                 assert isinstance(digits, Literal)  # noqa: S101  # the language has no other
-                return pc.round(self.scalar(operand), ndigits=int(digits.value))  # type: ignore[arg-type]
+                whole = int(digits.value)  # type: ignore[arg-type]
+                return pc.round(self.scalar(operand), ndigits=whole, round_mode="half_towards_infinity")
             case Call(function, arguments):
                 values = [self.scalar(argument) for argument in arguments]
                 if function is FunctionName.DIVIDE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,13 +13,26 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+
+def _nearest(numbers: Floats) -> Floats:
+    """Return the nearest whole numbers, halves away from zero, as ROUND does on every engine."""
+    with np.errstate(invalid="ignore"):  # infinity less itself
+        whole = np.trunc(numbers)
+        return np.asarray(whole + np.sign(numbers) * (np.abs(numbers - whole) >= _HALF))
+
+
+_HALF: Final = 0.5
+
 WAYS: Final[dict[str, Callable[[Floats], Floats]]] = {
-    "ROUND": np.round,
+    "ROUND": _nearest,
     "FLOOR": np.floor,
     "CEIL": np.ceil,
     "TRUNC": np.trunc,
 }
 """How a number of steps becomes a whole one."""
+
+UNROUNDED: Final = " before rounding"
+"""What is added to a column's name for what it was: what HAVING and ORDER BY read of an aggregate's own text."""
 
 _EXACT: Final = 2.0**52  # beyond so many steps a double has no fraction
 _ALMOST: Final = 1e-9  # of a step: what arithmetic leaves of a multiple
@@ -38,6 +51,7 @@ class Rounding:
     Attributes:
         step: numbers become multiples of it.
         way: one of WAYS.
+        first: what was done before, or None.
 
     >>> told = Rounding(0.1).told(np.array([12.34]), np.array([11.28]), np.array([13.4]))
     >>> [column.tolist() for column in told]
@@ -46,16 +60,43 @@ class Rounding:
 
     step: float
     way: str = "ROUND"
+    first: Rounding | None = None
 
     def told(self, value: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats, Floats]:
         """Return values with their lower and upper ends as they are shown."""
+        if self.first is not None:
+            value, lower, upper = self.first.told(value, lower, upper)
         low, high = self._outward(lower, "FLOOR"), self._outward(upper, "CEIL")
         low = np.where(low > lower, low - self.step, low)
         high = np.where(high < upper, high + self.step, high)
-        return np.clip(self.rounded(value), low, high), low, high
+        return np.clip(self._one(value), low, high), low, high
 
     def rounded(self, numbers: Floats) -> Floats:
         """Return the multiples of the step that numbers become."""
+        return self._one(numbers if self.first is None else self.first.rounded(numbers))
+
+    def after(self, first: Rounding | None) -> Rounding:
+        """Return this rounding of what another one left; multiples of the step stay as they are.
+
+        >>> Rounding(0.01).after(Rounding(1, "FLOOR"))
+        Rounding(step=1, way='FLOOR', first=None)
+        """
+        if first is None:
+            return self
+        times = first.step / self.step
+        multiple = round(times) >= 1 and abs(times - round(times)) <= _ALMOST * times
+        return first if multiple else replace(self, first=first if self.first is None else self.first.after(first))
+
+    def times(self, factor: float) -> Rounding:
+        """Return what it is to numbers that are multiplied by a factor afterwards.
+
+        >>> Rounding(0.5).times(4)
+        Rounding(step=2.0, way='ROUND', first=None)
+        """
+        return Rounding(self.step * factor, self.way, None if self.first is None else self.first.times(factor))
+
+    def _one(self, numbers: Floats) -> Floats:
+        """Return the multiples of the step that numbers become by this rounding alone."""
         return self._back(WAYS[self.way](self._steps(numbers)), numbers)
 
     def _outward(self, numbers: Floats, way: str) -> Floats:
@@ -81,4 +122,4 @@ class Rounding:
     def _back(self, steps: Floats, numbers: Floats) -> Floats:
         """Return whole steps as numbers; those that have no fraction anyway stay as they are."""
         back = steps / self._parts if self._parts else steps * self.step
-        return np.asarray(np.where(np.abs(steps) < _EXACT, back, numbers))
+        return np.asarray(np.where(np.abs(steps) < _EXACT, back, numbers) + 0.0)  # no zero has a sign

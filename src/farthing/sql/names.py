@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from farthing.query.expressions import Column, Scalar
+from farthing.query.rounding import UNROUNDED
 from farthing.query.schema import Schema
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Names:
 
     def _unknown(self, source: SqlText, node: Node, wanted: str) -> Exception:
         """Return the refusal of an unknown column, with the nearest match."""
-        names = [name for place in self.places for name, _ in place.columns]
+        names = [name for place in self.places for name, _ in place.columns if not name.endswith(UNROUNDED)]
         near = get_close_matches(wanted[:100], names, n=1, cutoff=0.5) or [
             name for name in names if name.casefold() == wanted.casefold()
         ]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath
 from farthing.query.aggregates import NamedAggregate
-from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
+from farthing.query.expressions import And, Column, Expression, Scalar, columns_of, rewrite
+from farthing.query.rounding import UNROUNDED
 from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, Read, inner
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
 
-UNROUNDED = "_unrounded"
-"""What the number of a column that is rounded was before: what HAVING and ORDER BY read of an aggregate's own text."""
-
-ENDS = ("_lower", "_upper", UNROUNDED)
+ENDS = ("_lower", "_upper")
 """The ends of an interval are answer columns, too: n_lower and n_upper."""
+
+EVERY = tuple(end + before for before in ("", UNROUNDED) for end in ("", *ENDS))
+"""What is added to the name of an aggregate: for its number and its ends, as they are shown and before rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,13 @@ class ReleasedColumns:
     first: tuple[tuple[str, Scalar], ...] = ()
     rounded: Mapping[str, Rounding] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        names = (*self.columns, *dict(self.groups), *(output.name for output in self.outputs))
+        for name in names:
+            if name.casefold().endswith(UNROUNDED):
+                what, advice = f"a name that ends in {UNROUNDED.strip()!r}", "numbers that are rounded have such names"
+                raise self.aggregates.reader.source.refuse(what, f"{advice}: choose another", self.select)
+
     @property
     def names(self) -> Names:
         """What names mean after the release."""
@@ -71,13 +79,9 @@ class ReleasedColumns:
         kinds |= {name: Type.INTEGER for name, _ in self.levels}
         for output in self.outputs:
             kinds[output.name] = Type.FLOAT
-            for end in self.ends(output.name):
+            for end in EVERY if output.name in self.rounded else ENDS:
                 kinds.setdefault(output.name + end, Type.FLOAT)
         return Names((Place.of("the answer", None, Schema.of(kinds)),))
-
-    def ends(self, name: str) -> tuple[str, ...]:
-        """Return what may be added to the name of an aggregate."""
-        return ENDS if name in self.rounded else ENDS[:2]
 
     def stands_for(self, node: Node) -> Scalar | None:  # noqa: PLR0911  # one a kind of node
         """Return the answer column that a node is: an aggregate of the SELECT list, or a grouping expression.
@@ -110,7 +114,7 @@ class ReleasedColumns:
         """Return whether a column is named as the answer names it."""
         known = {name.casefold() for name, _ in self.groups}
         known |= {name.casefold() for name, _ in self.levels}
-        known |= {output.name.casefold() + end for output in self.outputs for end in ("", *self.ends(output.name))}
+        known |= {output.name.casefold() + end for output in self.outputs for end in ("", *ENDS)}
         return node.args.get("table") is None and str(node.name).casefold() in known
 
     def _level(self, node: Node) -> Scalar:
@@ -205,18 +209,30 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
         alike = next(name for name in folded if folded.count(name) > 1)
         what = "columns whose names differ in capitals only"
         raise source.refuse(what, "give each a name of its own", released.bodies.get(alike, select))
+    below = released
     asked, released, made = _computed_above(asked, released, select, alias)
-    reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
+    hidden = _hidden(below, released)
+    meant = {name.casefold(): before for name, before in hidden.items()}
+    reader = released.aggregates.reader.naming(
+        _above(released, alias), lambda node: _called_above(node, meant, meant, alias)
+    )
     items = _columns_above(select, reader, released, made)
-    called = {new.casefold(): name for name, new in items if new.casefold() not in reader.schema.names}
-    sorts = reader.naming(_above(released, alias), lambda node: _called_above(node, called))
+    new_ones = [
+        (name, new) for name, new in items if name in made.values() or new.casefold() not in reader.schema.names
+    ]
+    called = meant | {(new + end).casefold(): name + end for name, new in new_ones for end in ("", *ENDS)}
+    sorts = reader.naming(_above(released, alias), lambda node: _called_above(node, called, meant, alias))
     columns = tuple(name for name, _ in items)
     above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
     condition = None if where is None else reader.within("WHERE").whole(where.this)
     keys = read_orders(order, sorts, above.columns)
     limit, offset = read_limit(source, select)
-    before = asked.aftermath
+    before = _with_columns(asked.aftermath, hidden)
+    read = columns_of(*(key.key for key in keys), *(() if condition is None else (condition,)))
+    if _read_twice(asked.aftermath, read, below, hidden):
+        advice = "round it once, or give the second one a name of its own"
+        raise source.refuse("a condition on a number that is rounded twice", advice, select)
     cut = before.limit is not None or before.offset > 0
     if cut and (condition is not None or keys or offset):
         raise source.refuse("WHERE, ORDER BY or OFFSET of an answer that LIMIT cut", "write LIMIT above them", select)
@@ -235,13 +251,10 @@ def _renamed(
     asked: Asked, released: ReleasedColumns, new: dict[str, str], select: Node
 ) -> tuple[Asked, ReleasedColumns]:
     """Return a question whose columns have new names, and the columns of its answer."""
-    moved = new | {name + end: alias + end for name, alias in new.items() for end in ENDS}
+    moved = {name + end: alias + end for name, alias in new.items() for end in EVERY}
 
     def name(old: str) -> str:
         return moved.get(old, old)
-
-    def written(node: Any) -> Any:
-        return rewrite(node, lambda part: Column(name(part.name)) if isinstance(part, Column) else part)
 
     groups = tuple((name(old), scalar) for old, scalar in released.groups)
     outputs = tuple(
@@ -252,12 +265,8 @@ def _renamed(
     if len(set(every)) < len(every):
         advice = "another column of the answer has that name: choose another"
         raise released.aggregates.reader.source.refuse("a new name that is taken", advice, select)
-    before = asked.aftermath
-    order = tuple(replace(key, key=written(key.key)) for key in before.order)
-    rounded = tuple((name(old), how) for old, how in before.rounded)
-    after = replace(
-        before, having=None if before.having is None else written(before.having), order=order, rounded=rounded
-    )
+    rounded = tuple((name(old), how) for old, how in asked.aftermath.rounded)
+    after = replace(_with_columns(asked.aftermath, moved), rounded=rounded)
     columns = tuple(map(name, asked.columns))
     made = replace(
         asked,
@@ -276,6 +285,30 @@ def _renamed(
     return made, told
 
 
+def _with_columns(aftermath: Aftermath, names: Mapping[str, str]) -> Aftermath:
+    """Return an aftermath that reads columns of other names."""
+
+    def written(node: Any) -> Any:
+        return rewrite(node, lambda part: Column(names.get(part.name, part.name)) if isinstance(part, Column) else part)
+
+    order = tuple(replace(key, key=written(key.key)) for key in aftermath.order)
+    return replace(aftermath, having=None if aftermath.having is None else written(aftermath.having), order=order)
+
+
+def _hidden(below: ReleasedColumns, released: ReleasedColumns) -> dict[str, str]:
+    """Return the columns of an answer that a SELECT above it shows rounded, with what they were before."""
+    names = {name for name, how in released.rounded.items() if how != below.rounded.get(name)}
+    known = names & {output.name for output in below.outputs}
+    return {name + end: name + end + UNROUNDED for name in known for end in ("", *ENDS)}
+
+
+def _read_twice(before: Aftermath, above: frozenset[str], below: ReleasedColumns, hidden: Mapping[str, str]) -> bool:
+    """Return whether a column is read as the question below rounded it, where the SELECT above rounds it once more."""
+    known = {name + end for name in below.rounded for end in ("", *ENDS)}
+    twice = {shown: was for shown, was in hidden.items() if shown in known}
+    return bool(before.columns & twice.keys() or above & set(twice.values()))
+
+
 def _over(aggregate: Aggregate, name: Callable[[str], str]) -> Aggregate:
     """Return an aggregate; what is told of several groups with the new names of the columns that it names."""
     if not isinstance(aggregate, OverGroups):
@@ -290,15 +323,14 @@ def _over(aggregate: Aggregate, name: Callable[[str], str]) -> Aggregate:
 def with_used(asked: Asked) -> Asked:
     """Return a question without the aggregates that a SELECT above it leaves out: nobody pays for them."""
     read = {*asked.columns, *asked.aftermath.columns}
-    used = tuple(one for one in asked.outputs if read & {one.name, *(one.name + end for end in ENDS)})
+    used = tuple(one for one in asked.outputs if read & {one.name + end for end in EVERY})
     return replace(asked, outputs=used or asked.outputs[:1])
 
 
 def _above(released: ReleasedColumns, alias: str) -> Names:
     """Return what names mean above a question: the columns of its answer that are shown."""
     kinds = dict(released.names.schema.columns)
-    ends = {name + end for name in released.columns for end in ENDS}
-    seen = {name: kind for name, kind in kinds.items() if name in ends or name in released.columns}
+    seen = {name: kinds[name] for column in released.columns for end in EVERY if (name := column + end) in kinds}
     return Names((Place.of(alias, None, Schema.of(seen)),))
 
 
@@ -331,7 +363,8 @@ def _computed_above(
         if body is None or read is None:
             continue
         known = next((one.name for one in asked.outputs if _told_alike(one.aggregate, read.aggregate)), None)
-        if known is not None and read.rounding is not None and not whole & {"*", known.casefold()}:
+        again = known in rounded and str(node.alias) != known
+        if known is not None and read.rounding is not None and not again and not whole & {"*", known.casefold()}:
             found[id(node)], rounded[known] = known, read.rounding
             continue
         if known is None and total_in(body) is not None:
@@ -365,11 +398,15 @@ def _number_above(body: Node, released: ReleasedColumns) -> Read | None:
     return replace(read, aggregate=_over(within(read, named, reader), now.__getitem__))
 
 
-def _called_above(node: Node, called: Mapping[str, str]) -> Scalar | None:
-    """Return the column that a new name in ORDER BY stands for."""
-    if type(node).__name__ != "Column" or node.args.get("table") is not None:
+def _called_above(node: Node, called: Mapping[str, str], below: Mapping[str, str], alias: str) -> Scalar | None:
+    """Return the column that a name stands for: a new one, or one of the answer below that is shown rounded."""
+    if type(node).__name__ != "Column":
         return None
-    name = called.get(str(node.name).casefold())
+    table, word = node.args.get("table"), str(node.name).casefold()
+    if table is None:
+        name = called.get(word)
+    else:
+        name = below.get(word) if str(table.name).casefold() == alias.casefold() else None
     return None if name is None else Column(name)
 
 

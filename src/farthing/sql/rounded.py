@@ -35,7 +35,7 @@ def peeled(node: Node, source: SqlText) -> tuple[Node, Rounding | None]:
     own = _rounding(node, source)
     if own is not None:
         within, before = peeled(node.expressions[0] if kind == "Anonymous" else node.this, source)
-        return within, own if before is None or before.step <= own.step else before
+        return within, own.after(before)
     if kind in ("Cast", "TryCast") and _is_plain_decimal(node):
         return peeled(node.this, source)
     return _scaled(node, source) if kind in ("Mul", "Div") else (node, None)
@@ -52,7 +52,7 @@ def _scaled(node: Node, source: SqlText) -> tuple[Node, Rounding | None]:
         number = _positive(other)
         if before is not None and number is not None:
             made = type(node)(this=exp.Paren(this=within.copy()), expression=other.copy())
-            return made, Rounding(before.step * number if above else before.step / number, before.way)
+            return made, before.times(number if above else 1 / number)
     return node, None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from farthing.engines.duck.terms import quoted, text
 from farthing.engines.own import Own
 from farthing.engines.reading.version import shown
+from farthing.engines.sources import Files
 from farthing.engines.spill import Spill, place
 from farthing.errors import DataError
 from farthing.forked import abandon
@@ -83,7 +84,9 @@ def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
         for view, source in sources.items():  # the last one is what failed
             scan = source.scan()
             if scan is not None:
-                connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT * FROM {scan}")
+                nulls = ", ".join(f"NULL AS {quoted(name)}" for name in sorted(held_back(source)))
+                columns = f"* REPLACE ({nulls})" if nulls else "*"
+                connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT {columns} FROM {scan}")
         paths = [path for each in sources.values() if each.scan() is not None for path in each.files]
         if paths:
             connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
@@ -92,6 +95,11 @@ def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
         return connection
     connection.close()
     raise unreadable(source)
+
+
+def held_back(source: RowSource) -> frozenset[str]:
+    """Return the columns of files that DuckDB does not scan, and whose statistics it does not see."""
+    return source.coarse if isinstance(source, Files) else frozenset()
 
 
 def unreadable(source: RowSource) -> DataError:

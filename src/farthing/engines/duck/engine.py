@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
-from farthing.engines.duck.database import database, unreadable
+from farthing.engines.duck.database import database, held_back, unreadable
 from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found, histogram, measuring, spreading
 from farthing.engines.duck.per_unit import check, made
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation
 from farthing.engines.duck.stored import compared
 from farthing.engines.duck.streams import rescanned
-from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row, text
+from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, engine_failed, filled
+from farthing.engines.reading.footers import packed
 from farthing.engines.sources import Arrow, Files
 from farthing.errors import InvalidKeys
 from farthing.plain_arrays import arrow_array, numbers_of
-from farthing.query.schema import REAL_TYPES, Schema
+from farthing.query.schema import REAL_TYPES, Schema, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -256,8 +257,9 @@ class DuckDBEngine:
         import duckdb
         import pyarrow as pa
 
-        anew = [view for view, read in question.columns.items() if self._scans_text(view, read)]
-        for loaded in ([], anew) if anew else ([],):  # a second time without text that is not UTF-8
+        held = {view for view, read in question.columns.items() if self._is_held(view, read)}
+        anew = {view for view, read in question.columns.items() if self._scans_text(view, read)} - held
+        for loaded in (held, held | anew) if anew else (held,):  # a second time without text that is not UTF-8
             try:
                 with closing(self._connection.cursor()) as cursor:
                     self._hand_over(cursor, query, question, loaded, groups)
@@ -273,18 +275,24 @@ class DuckDBEngine:
         native = self._relation(view).native
         return self._sources[view].scan() is not None and any(_holds_text(native[column]) for column in read)
 
+    def _is_held(self, view: str, read: Collection[str]) -> bool:
+        """Return whether a question reads columns of files that DuckDB does not scan."""
+        return not held_back(self._sources[view]).isdisjoint(read)
+
     def _hand_over(
         self, cursor: Any, query: BoundedQuery | None, question: SelectText, loaded: Collection[str], groups: slice
     ) -> None:
         """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys of some groups."""
         import numpy as np
 
-        for view, read in question.columns.items():
+        streams = {view for view in question.columns if _is_stream(self._sources[view])}
+        for view, read in sorted(question.columns.items(), key=lambda named: named[0] == TABLE):  # our own last
             source, relation = self._sources[view], self._relation(view)
             if source.scan() is None or view in loaded:
                 # A scan needs one column even where the question reads none.
                 names = tuple(sorted(read)) or relation.schema.names[:1]
-                alone = isinstance(source, Arrow) and source.opened_by is not None and question.sql.count(view) > 1
+                others = len(streams) > 1 and view != TABLE  # each stream ends the one before: one may stay, the last
+                alone = view in streams and (others or question.sql.count(view) > 1)
                 cursor.register(view, rescanned(partial(source.load, names), alone=alone))
         for view, table in question.beside.items():
             cursor.register(view, table)
@@ -302,20 +310,21 @@ class DuckDBEngine:
         import duckdb
         import pyarrow as pa
 
-        source, packed = self._sources[view], None
+        source, short = self._sources[view], None
         with (
             suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError),
             closing(self._connection.cursor()) as cursor,
         ):
             if source.scan() is None:
                 cursor.register(view, source.load(None))
-            native = {row[0]: row[1] for row in cursor.execute(f"DESCRIBE {view}").fetchall()}
+            described = cursor.execute(f"DESCRIBE SELECT * FROM {source.scan() or view}").fetchall()
+            native = {row[0]: row[1] for row in described}
             apart = _apart(cursor, source, native)
-            packed = _packed(cursor, source)
-        if packed is None:
+            short = _packed(source)
+        if short is None:
             raise unreadable(source)
         schema = Schema.of({column: canonical_type(kind) for column, kind in native.items() if column not in apart})
-        return DuckRelation(view, native, schema, public, packed, scanned=isinstance(source, Files) and source.parquet)
+        return DuckRelation(view, native, schema, public, short, scanned=isinstance(source, Files) and source.parquet)
 
     def _hash_function(self) -> str:
         """Return a short name of DuckDB's hash function, from what it makes of constants."""
@@ -348,45 +357,43 @@ def _arrays(cursor: Any) -> dict[str, NDArray[np.int64]]:
     return {name: np.asarray(column) for name, column in cursor.fetchnumpy().items()}
 
 
+def _is_stream(source: RowSource) -> bool:
+    """Return whether rows come from something that may hand over one stream at a time, as a connection does."""
+    return isinstance(source, Arrow) and source.opened_by is not None
+
+
 def _holds_text(kind: str) -> bool:
     """Return whether values of a type of DuckDB are text or hold some: JSON, lists, structs and maps of it."""
     return "VARCHAR" in kind or "JSON" in kind
 
 
-def _apart(cursor: Any, source: RowSource, native: Mapping[str, str]) -> frozenset[str]:
+def _apart(cursor: Any, source: RowSource, native: Mapping[str, str]) -> Collection[str]:
     """Return the columns that no question may read, since pyarrow and DuckDB read them in Parquet as different types.
 
-    pyarrow reads where text is not UTF-8: so these columns, where there is text beside them, would let one row decide
-    between an answer and an error. From metadata alone.
+    pyarrow reads where text is not UTF-8, and times of milliseconds: so these columns, where there are such beside
+    them, would let one row decide between an answer and an error. Lists and structs of such times are among them:
+    DuckDB converts what they hold. From metadata alone.
     """
     import duckdb
     import pyarrow as pa
 
     from farthing.engines.reading import text as reading
 
-    if not (isinstance(source, Files) and source.parquet and any(map(_holds_text, native.values()))):
+    held = held_back(source)
+    if not (isinstance(source, Files) and source.parquet and (held or any(map(_holds_text, native.values())))):
         return frozenset()
     alike = set()
     for field in reading.types(source.files):
         with suppress(duckdb.Error, pa.ArrowException, RuntimeError):
             cursor.register(KEYS, pa.schema([field]).empty_table())
             alike |= {tuple(row[:2]) for row in cursor.execute(f"DESCRIBE {KEYS}").fetchall()}
-    return frozenset(column for column, kind in native.items() if (column, kind) not in alike)
+    nested = {column for column in held if canonical_type(native[column]) is Type.OTHER}
+    return nested.union(column for column, kind in native.items() if (column, kind) not in alike)
 
 
-def _packed(cursor: Any, source: RowSource) -> frozenset[str]:
-    """Return the columns that Parquet stores as dictionaries much shorter than themselves, going by the first file.
-
-    An index takes 2 bytes or so and a plain number 8: up to 3 bytes a row, few rows have an entry of their own.
-    """
-    if not (isinstance(source, Files) and source.parquet):
-        return frozenset()
-    sql = (
-        f"SELECT path_in_schema FROM parquet_metadata({text(source.files[0])}) GROUP BY path_in_schema "
-        "HAVING bool_and(contains(encodings, '_DICTIONARY')) "
-        "AND sum(total_uncompressed_size) <= 3 * sum(num_values)"
-    )
-    return frozenset(row[0] for row in cursor.execute(sql).fetchall())
+def _packed(source: RowSource) -> frozenset[str]:
+    """Return the columns that Parquet stores as dictionaries much shorter than themselves, going by the first file."""
+    return packed(source.files[0]) if isinstance(source, Files) and source.parquet else frozenset()
 
 
 def _no_categories(column: str) -> InvalidKeys:

@@ -17,7 +17,7 @@ def rescanned(load: Callable[[], Any], *, alone: bool = False) -> Any:
 
     Args:
         load: returns the rows, a table or a stream; the same ones each time.
-        alone: whether two streams cannot be read side by side, as those of one relation: then all rows are held.
+        alone: whether two streams cannot be read side by side, as those of one connection: then all rows are held.
     """
     import pyarrow as pa
 

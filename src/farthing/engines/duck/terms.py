@@ -89,7 +89,7 @@ def _decimal(column: str, native: str) -> str:
         return plain
     if places > _EXACT_POWER:
         return spelled
-    most = str(Decimal(2**53).scaleb(-places))
+    most = format(Decimal(2**53).scaleb(-places), "f")  # DuckDB reads no exponent as a decimal of so many places
     edges = (f"CAST('{sign}{most}' AS {native})" for sign in ("-", ""))
     return f"(CASE WHEN {column} BETWEEN {' AND '.join(edges)} THEN {plain} ELSE {spelled} END)"
 

@@ -55,6 +55,50 @@ def footer(path: str) -> frozenset[tuple[str, str, str]]:
     return frozenset(kinds)
 
 
+def packed(path: str) -> frozenset[str]:
+    """Return the columns that a Parquet file stores as dictionaries much shorter than themselves.
+
+    An index takes 2 bytes or so and a plain number 8: up to 3 bytes a row, few rows have an entry of their own.
+
+    Guarantee: no value decides between a table that opens and one that does not.
+    Proof: only encodings and sizes are read. Statistics hold values: DuckDB's `parquet_metadata` spells the least and
+        the greatest of each column, which fails on moments that it has no text for, and on some ends the process.
+    Assumes: sizes of columns are public, as footers are; nothing that is answered depends on them.
+    Rounds: nothing.
+    """
+    import pyarrow.parquet as pq
+
+    about = pq.read_metadata(path)
+    groups = [about.row_group(place) for place in range(about.num_row_groups)]
+    found = set()
+    for place in range(about.num_columns if groups else 0):
+        chunks = [group.column(place) for group in groups]
+        short = sum(each.total_uncompressed_size for each in chunks) <= 3 * sum(each.num_values for each in chunks)
+        if short and all(any("_DICTIONARY" in kind for kind in each.encodings) for each in chunks):
+            found.add(str(chunks[0].path_in_schema))
+    return frozenset(found)
+
+
+def coarse(path: str) -> frozenset[str]:
+    """Return the columns of a Parquet file that are times of milliseconds, or hold some.
+
+    DuckDB reads them as microseconds and fails on those that these cannot tell, in rows and in statistics alike.
+    """
+    import pyarrow.parquet as pq
+
+    about = pq.read_metadata(path)
+    leaves = [(each.path, str(each.logical_type)) for each in map(about.schema.column, range(about.num_columns))]
+    paths = [path for path, kind in leaves if kind.startswith("Timestamp(") and "timeUnit=milliseconds" in kind]
+    names = about.schema.to_arrow_schema().names if paths else []
+    if len({name.casefold() for name in names}) < len(names):
+        raise DataError(
+            "two columns have the same name",
+            rule="names differ in more than upper and lower case",
+            next_step="rename one of them",
+        )
+    return frozenset(name for name in names for leaf in paths if leaf == name or leaf.startswith(f"{name}."))
+
+
 def _end(about: Any) -> int:
     """Return where the last row group of a Parquet file ends, in bytes from its beginning."""
     last = about.row_group(about.num_row_groups - 1)

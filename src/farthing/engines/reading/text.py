@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from farthing.engines.reading.moments import moments
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -90,7 +92,11 @@ def _type(kind: pa.DataType) -> pa.DataType:
 
 
 def _dense(column: Any) -> Any:
-    """Return a column in the type in which it is handed over."""
+    """Return a column in the type in which it is handed over; moments that it cannot tell are NULL."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type) and column.type != _type(column.type):
+        return moments(column, _type(column.type))
     return column.cast(_type(column.type)) if column.type != _type(column.type) else column
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.engines.engine import engine_failed
+from farthing.engines.reading.moments import moments
 from farthing.engines.reading.text import is_text, valid
 from farthing.errors import DataError
 
@@ -30,10 +31,6 @@ _DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
 
 _EXACT: Final = 15
 """Digits of which every number is a double."""
-
-_MICROS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_DAY: Final = 86_400_000_000
-_MOST: Final = 2**63 - 1
 
 
 def nothing() -> NDArray[np.int64]:
@@ -318,7 +315,7 @@ def _become(values: Any, kind: pa.DataType) -> Any:
     if values.type == kind:
         return values
     if pa.types.is_timestamp(kind):
-        return _moments(values).cast(kind)
+        return moments(values, kind)
     return values.cast(kind, safe=False)
 
 
@@ -327,22 +324,6 @@ def _is_bytes(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _moments(values: Any) -> Any:
-    """Return days or times of any unit as times of microseconds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    days = pa.types.is_date32(values.type)
-    ticks = values.cast(pa.int32()).cast(pa.int64()) if days else values.cast(pa.int64())
-    if not days and values.type.unit == "ns":
-        micros = pa.array(np.asarray(ticks.fill_null(0)) // 1000, pa.int64(), mask=np.asarray(ticks.is_null()))
-    else:
-        each = _DAY if days else _MICROS[values.type.unit]
-        near = pc.and_(pc.less_equal(ticks, _MOST // each), pc.greater_equal(ticks, -(_MOST // each)))
-        micros = pc.multiply(pc.if_else(near, ticks, None), each)
-    return micros.cast(pa.timestamp("us"))
 
 
 def local(addresses: Iterable[str]) -> tuple[str, ...]:

@@ -195,8 +195,12 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     blob = None if stored is None else stored.blob
     method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
     claims = _claims(context, asked.question, blob, frame := frame_of(context, query, request, asked.parts))
-    frame, made = _chosen(method, frame, claims, together=request.together)
+    began = frame
+    frame, made = _chosen(method, began, claims, together=request.together)
     if made.worst_price != made.fresh_price and charged_fresh(context, asked.question):
+        if began.cap is None and made.fresh_price.farthings > began.remaining.farthings:
+            whole = replace(began, cap=began.remaining)  # what was paid before pays for nothing of this
+            frame, made = _chosen(method, whole, claims, together=request.together)
         made = replace(made, worst_price=made.fresh_price)
     own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)
     if (

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import farthing
 from farthing.cli.app import app
+from farthing.cli.input.keys import Sources, from_file
 from farthing.engines import open_table
 from farthing.errors import DataError
 from farthing.query.reading import name_at
@@ -50,7 +51,9 @@ def test_addresses_that_are_refused(address, words):
     with pytest.raises(DataError, match=words) as refused:
         open_table(address)
     checked = run("check", address)
-    assert "secret" not in f"{refused.value} {checked.output}"
+    with pytest.raises(DataError, match="does not exist") as of_keys:
+        from_file("zone", f"{address}:zone", "string", Sources(Path.cwd(), ()))
+    assert "secret" not in f"{refused.value} {checked.output} {of_keys.value}"
     assert refused.value.__cause__ is None
     assert 2 == checked.exit_code
 

@@ -256,6 +256,8 @@ def _arrow(given: Any) -> pa.Array:
     try:
         values = given if isinstance(given, pa.Array | pa.ChunkedArray) else arrow_array(given)
     except OverflowError:  # pyarrow takes Python's whole numbers for 64 bits with a sign
+        if not all(each is None or isinstance(each, int) for each in given):
+            raise
         values = pa.array(given, pa.uint64())
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.cli.input.typed import nearest
 from farthing.errors import DataError, FarthingError, InvalidKeys
+from farthing.query.reading import is_address, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -175,7 +176,7 @@ def from_file(column: str, source: str, kind: str, sources: Sources) -> Any:
     if not file.is_file():
         raise DataError(
             "the file of keys does not exist",
-            got=file,
+            got=shown_address(path) if is_address(path) else file,
             next_step="check the path and the working folder",
             rule="@FILE:COLUMN names a file that exists",
         )

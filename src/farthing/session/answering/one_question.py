@@ -199,7 +199,7 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     frame, made = _chosen(method, began, claims, together=request.together)
     if made.worst_price != made.fresh_price and charged_fresh(context, asked.question):
         if began.cap is None and made.fresh_price.farthings > began.remaining.farthings:
-            whole = replace(began, cap=began.remaining)  # what was paid before pays for nothing of this
+            whole = replace(began, cap=began.remaining)  # what was paid before is no part of it
             frame, made = _chosen(method, whole, claims, together=request.together)
         made = replace(made, worst_price=made.fresh_price)
     own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)

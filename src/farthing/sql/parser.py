@@ -14,7 +14,8 @@ from farthing.sql.asked import Asked, Options
 from farthing.sql.google import read_options, refuse_others
 from farthing.sql.listing import MOST_COLUMNS, Listed, levels, read_grouping
 from farthing.sql.names import Names, Place
-from farthing.sql.releases import ReleasedColumns, read_aftermath, shown, with_used
+from farthing.sql.released_columns import ReleasedColumns
+from farthing.sql.releases import read_aftermath, shown, with_used
 from farthing.sql.rows import Owned
 from farthing.sql.subqueries import check_many
 from farthing.sql.tables import TableReader, innermost

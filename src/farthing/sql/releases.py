@@ -1,172 +1,33 @@
-"""HAVING, ORDER BY, LIMIT and OFFSET: what is done to the released answer, in terms of its columns."""
+"""HAVING, ORDER BY, LIMIT, OFFSET, and a SELECT above: what is done to the released answer, by its columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath
 from farthing.query.aggregates import NamedAggregate
-from farthing.query.expressions import And, Column, Expression, Scalar, columns_of, rewrite
-from farthing.query.rounding import UNROUNDED
+from farthing.query.expressions import And, Column, Expression, columns_of, rewrite
 from farthing.query.running_total import OverGroups, RunningTotal
-from farthing.query.schema import Schema, Type
-from farthing.sql.aggregates import Aggregates, Read, inner
-from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
+from farthing.query.schema import Schema
+from farthing.sql.arithmetic import is_arithmetic
 from farthing.sql.computed import check_whole, computed
-from farthing.sql.grouping_sets import is_level
 from farthing.sql.limit import read_limit, read_orders
-from farthing.sql.listing import level_of, read_number, within
+from farthing.sql.listing import read_number, within
 from farthing.sql.names import Names, Place
+from farthing.sql.released_columns import ReleasedColumns, told_alike
 from farthing.sql.rounded import peeled
 from farthing.sql.rounded_above import ENDS, EVERY, called_above, hidden, read_twice
-from farthing.sql.total import read_share, total_in
+from farthing.sql.total import total_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from farthing.query.aggregates import Aggregate
-    from farthing.query.rounding import Rounding
+    from farthing.sql.aggregates import Read
     from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedColumns:
-    """The columns of an answer.
-
-    Attributes:
-        columns: the names of the SELECT list, in its order.
-        groups: (name, scalar) of every grouping column.
-        outputs: the aggregates.
-        aggregates: reads an aggregate in HAVING or ORDER BY.
-        levels: (name, columns) of each GROUPING.
-        select: the question.
-        bodies: what each column is in the text, by its name in small letters.
-        first: (name, scalar) of every grouping column as the question itself names it: bodies have these names.
-        rounded: what is done to columns that are shown in fewer digits, by their names.
-    """
-
-    columns: tuple[str, ...]
-    groups: tuple[tuple[str, Scalar], ...]
-    outputs: tuple[NamedAggregate, ...]
-    aggregates: Aggregates
-    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    select: Node | None = None
-    bodies: Mapping[str, Node] = field(default_factory=dict)
-    first: tuple[tuple[str, Scalar], ...] = ()
-    rounded: Mapping[str, Rounding] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        names = (*self.columns, *dict(self.groups), *(output.name for output in self.outputs))
-        for name in names:
-            if name.casefold().endswith(UNROUNDED):
-                what, advice = f"a name that ends in {UNROUNDED.strip()!r}", "numbers that are rounded have such names"
-                raise self.aggregates.reader.source.refuse(what, f"{advice}: choose another", self.select)
-
-    @property
-    def names(self) -> Names:
-        """What names mean after the release."""
-        reader = self.aggregates.reader
-        kinds = {name: reader.type(scalar) for name, scalar in self.groups}
-        kinds |= {name: Type.INTEGER for name, _ in self.levels}
-        for output in self.outputs:
-            kinds[output.name] = Type.FLOAT
-            for end in EVERY if output.name in self.rounded else ENDS:
-                kinds.setdefault(output.name + end, Type.FLOAT)
-        return Names((Place.of("the answer", None, Schema.of(kinds)),))
-
-    def stands_for(self, node: Node) -> Scalar | None:  # noqa: PLR0911  # one a kind of node
-        """Return the answer column that a node is: an aggregate of the SELECT list, or a grouping expression.
-
-        Raises:
-            UnsupportedQuery: an aggregate that is not in the SELECT list.
-        """
-        body, rounding = peeled(node, self.aggregates.reader.source)
-        if rounding is not None:
-            return self._rounded(body, rounding)
-        if self.select is not None and total_in(node) is not None:
-            return self._share(node, self.select)
-        if is_arithmetic(node):
-            return self._computed(node)
-        if inner(node) is not None:
-            return self._aggregate(node)
-        if is_level(node):
-            return self._level(node)
-        kind = type(node).__name__
-        if kind in ("Literal", "Boolean", "Paren", "Null") or (kind == "Column" and self._is_answer(node)):
-            return None
-        try:
-            scalar = self.aggregates.reader.scalar(node)
-        except FarthingError:  # no expression of the table: its parts may be answer columns
-            return None
-        text = scalar.canonical()
-        return next((Column(name) for name, group in self.groups if group.canonical() == text), None)
-
-    def _is_answer(self, node: Node) -> bool:
-        """Return whether a column is named as the answer names it."""
-        known = {name.casefold() for name, _ in self.groups}
-        known |= {name.casefold() for name, _ in self.levels}
-        known |= {output.name.casefold() + end for output in self.outputs for end in ("", *ENDS)}
-        return node.args.get("table") is None and str(node.name).casefold() in known
-
-    def _level(self, node: Node) -> Scalar:
-        """Return the column of a GROUPING(...)."""
-        reader = self.aggregates.reader
-        columns = level_of(node, reader, {scalar.canonical(): name for name, scalar in self.groups})
-        found = next((name for name, of in self.levels if of == columns), None)
-        if found is None:
-            raise reader.source.refuse("GROUPING that is not selected", "put it in the SELECT list", node)
-        return Column(found)
-
-    def _rounded(self, body: Node, rounding: Rounding) -> Scalar | None:
-        """Return the column of a rounded number of the SELECT list; None for another, which is rounded afterwards."""
-        found = self.stands_for(body)
-        name = found.name.removesuffix(UNROUNDED) if isinstance(found, Column) else ""
-        return Column(name) if self.rounded.get(name) == rounding else None
-
-    def _column(self, name: str) -> Column:
-        """Return the column of an aggregate, as it was before it was rounded."""
-        return Column(name + UNROUNDED if name in self.rounded else name)
-
-    def _share(self, node: Node, select: Node) -> Scalar | None:
-        """Return the column of a share of a total; None for other arithmetic, whose parts may be."""
-        reader, named = self.aggregates.reader, {scalar.canonical(): name for name, scalar in self.groups}
-        asked = within(read_share(node, self.aggregates, select), named, reader)
-        same = (one.name for one in self.outputs if _told_alike(one.aggregate, asked))
-        name = next(same, None)
-        if name is None and type(node).__name__ == "Window":
-            advice = "put the number that it is part of in the SELECT list, and compare its alias"
-            raise reader.source.refuse("a total over groups that is not selected", advice, node)
-        return None if name is None else self._column(name)
-
-    def _computed(self, node: Node) -> Scalar | None:
-        """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""
-        try:
-            text = read_arithmetic(node, self.aggregates).aggregate.canonical()
-        except FarthingError:  # no one aggregate: it is computed of answer columns
-            return None
-        same = (output.name for output in self.outputs if output.aggregate.canonical() == text)
-        return next((self._column(name) for name in same), None)
-
-    def _aggregate(self, node: Node) -> Scalar | None:
-        """Return the column of an aggregate; None for a ratio that is none, whose parts may be."""
-        text = self.aggregates.read(node).aggregate.canonical()
-        for output in self.outputs:
-            if output.aggregate.canonical() == text:
-                return self._column(output.name)
-        if type(inner(node)).__name__ == "Div":
-            return None
-        raise self.aggregates.reader.source.refuse(
-            "an aggregate that is not selected", "put it in the SELECT list, so that it is released", node
-        )
-
-
-def _told_alike(one: Aggregate, other: Aggregate) -> bool:
-    """Return whether two aggregates are the same number: shares of a total times the same factor, too."""
-    return one.canonical() == other.canonical() and getattr(one, "factor", 1) == getattr(other, "factor", 1)
 
 
 def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
@@ -349,7 +210,7 @@ def _computed_above(
         read = None if body is None else _number_above(body, released)
         if body is None or read is None:
             continue
-        known = next((one.name for one in asked.outputs if _told_alike(one.aggregate, read.aggregate)), None)
+        known = next((one.name for one in asked.outputs if told_alike(one.aggregate, read.aggregate)), None)
         again = known in rounded and str(node.alias) != known
         if known is not None and read.rounding is not None and not again and not whole & {"*", known.casefold()}:
             found[id(node)], rounded[known], bodies[known.casefold()] = known, read.rounding, body

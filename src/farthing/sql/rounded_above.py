@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.query.aftermath import Aftermath
-    from farthing.sql.releases import ReleasedColumns
+    from farthing.sql.released_columns import ReleasedColumns
     from farthing.sql.text import Node
 
 ENDS = ("_lower", "_upper")

@@ -15,7 +15,6 @@ from farthing.sql.grouping_sets import is_level
 from farthing.sql.listing import level_of, within
 from farthing.sql.names import Names, Place
 from farthing.sql.rounded import peeled
-from farthing.sql.rounded_above import ENDS, EVERY
 from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
@@ -24,6 +23,12 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import Aggregate, NamedAggregate
     from farthing.query.rounding import Rounding
     from farthing.sql.text import Node
+
+ENDS = ("_lower", "_upper")
+"""The ends of an interval are answer columns, too: n_lower and n_upper."""
+
+EVERY = tuple(end + before for before in ("", UNROUNDED) for end in ("", *ENDS))
+"""What is added to the name of an aggregate: for its number and its ends, as they are shown and before rounding."""
 
 
 @dataclass(frozen=True, slots=True)

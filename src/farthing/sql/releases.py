@@ -15,9 +15,9 @@ from farthing.sql.computed import check_whole, computed
 from farthing.sql.limit import read_limit, read_orders
 from farthing.sql.listing import read_number, within
 from farthing.sql.names import Names, Place
-from farthing.sql.released_columns import ReleasedColumns, told_alike
+from farthing.sql.released_columns import ENDS, EVERY, told_alike
 from farthing.sql.rounded import peeled
-from farthing.sql.rounded_above import ENDS, EVERY, called_above, hidden, read_twice
+from farthing.sql.rounded_above import called_above, hidden, read_twice
 from farthing.sql.total import total_in
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from farthing.sql.aggregates import Read
     from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
+    from farthing.sql.released_columns import ReleasedColumns
     from farthing.sql.text import Node, SqlText
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from farthing.query.expressions import Column, Scalar
 from farthing.query.rounding import UNROUNDED
+from farthing.sql.released_columns import ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,12 +14,6 @@ if TYPE_CHECKING:
     from farthing.query.aftermath import Aftermath
     from farthing.sql.released_columns import ReleasedColumns
     from farthing.sql.text import Node
-
-ENDS = ("_lower", "_upper")
-"""The ends of an interval are answer columns, too: n_lower and n_upper."""
-
-EVERY = tuple(end + before for before in ("", UNROUNDED) for end in ("", *ENDS))
-"""What is added to the name of an aggregate: for its number and its ends, as they are shown and before rounding."""
 
 
 def hidden(below: ReleasedColumns, released: ReleasedColumns) -> dict[str, str]:

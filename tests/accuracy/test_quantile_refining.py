@@ -48,7 +48,7 @@ PLANS = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=sweep(10, 25), deadline=None)
+@settings(max_examples=sweep(4, 25), deadline=None)
 @given(PLANS, st.integers(0, 1 << 20))
 def test_every_grain_is_paid_once_and_what_is_known_is_free(plans, seed):
     """Over chains of any targets, confidences and caps: paid is what was measured, no run reads beyond its cap, and

@@ -27,7 +27,7 @@ from farthing.engines.bounded import bounded
 from farthing.engines.duck.rows import DuckRows
 from farthing.engines.duck.terms import ZONED, reader
 from farthing.engines.memory.engine import MemoryEngine
-from farthing.errors import DataError, InvalidKeys, UnsupportedQuery
+from farthing.errors import InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting
 from farthing.query.aggregates import Count, NamedAggregate, Sum
@@ -219,15 +219,6 @@ def test_far_days_are_null_on_datafusion():
     )
 
     assert [[3]] == engine.measure(query, 0).tolist()
-
-
-@pytest.mark.parametrize("zone", [None, "UTC"])
-def test_parquet_times_that_duckdb_cannot_hold_are_refused_at_opening(zone, tmp_path):
-    """Milliseconds beyond DuckDB's own range fail when the table is opened, not when something is asked of it."""
-    pq.write_table(pa.table({"z": pa.array(EDGE, pa.timestamp("ms", tz=zone))}), tmp_path / "z.parquet")
-
-    with pytest.raises(DataError, match="cannot be read"):
-        open_table(tmp_path / "z.parquet")
 
 
 def test_infinite_times_are_null():

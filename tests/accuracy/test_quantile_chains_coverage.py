@@ -14,6 +14,7 @@ from farthing.noise.bits import seeded
 
 BETA, CAP = 0.2, 1 << 46
 SMOOTH = [("even", 0.5, 0.05, 1_000), ("skew", 0.9, 0.03, 1_000), ("atoms", 0.5, 0.02, 1_000), ("skew", 0.0, 0.1, 500)]
+MARKS = dict.fromkeys(set(NASTY) - {"cliff"}, pytest.mark.thorough)
 
 
 def alike(kind):
@@ -54,9 +55,7 @@ def test_promises_are_kept(kind, q, rank, rows):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.thorough) for kind in NASTY if kind != "cliff"] + ["cliff"]
-)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=MARKS.get(kind, ())) for kind in NASTY])
 def test_promises_are_kept_beside_steps(kind):
     """Beside data whose thresholds are all just off the target, with ties, and with a gap at the rank."""
     ranks, leaf = alike(kind)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +51,8 @@ def won_at_most(
     >>> won_at_most(needs, mean, one, one).round(2).tolist()
     [0.18, 0.0, 0.0]
     """
+    from scipy.special import ndtr
+
     most = np.clip(most, 0.0, MOST)
     spread = np.clip(rate * np.sqrt(information), 1e-12, _WIDEST)
     low, high = np.zeros_like(most * spread), most + spread**2 / 2 + 8 * spread

@@ -17,7 +17,7 @@ from farthing.cli.app import app
 from farthing.cli.input.keys import Sources, from_file
 from farthing.engines import open_table
 from farthing.errors import DataError
-from farthing.query.reading import name_at
+from farthing.urls import name_at
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
 ROWS = pa.table({"rider": [n % 500 for n in range(9_000)], "zone": ["abc"[n % 3] for n in range(9_000)]})

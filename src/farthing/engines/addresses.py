@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from farthing.engines.foreign.frames import from_frame
 from farthing.errors import DataError
-from farthing.query.reading import is_address, shown_address
+from farthing.urls import SECRETS, is_address, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 POSTGRES: Final = ("postgres", "postgresql", "postgresql+psycopg")
 SPARK: Final = "spark"
-_SECRETS: Final = ("password", "sslpassword")
 _FORMS: Final = "postgresql://user@host:5432/database#schema.table, or spark://host:7077#database.table"
 
 
@@ -100,7 +99,7 @@ def _postgres(server: str) -> Any:
 
     parts = urlsplit(server)
     given = dict(parse_qsl(parts.query))
-    if parts.password is not None or any(secret in given for secret in _SECRETS):
+    if parts.password is not None or any(secret in given for secret in SECRETS):
         raise DataError(
             "the address of a table holds a password",
             rule="addresses are kept in settings and shown in messages",

@@ -11,7 +11,8 @@ from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.foreign.frames import from_ibis
 from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation
 from farthing.errors import DataError
-from farthing.query.reading import Csv, is_address, name_at
+from farthing.query.reading import Csv
+from farthing.urls import is_address, name_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

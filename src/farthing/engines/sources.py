@@ -17,7 +17,8 @@ from farthing.engines.reading.footers import coarse, footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.engines.reading.version import shown
 from farthing.errors import DataError
-from farthing.query.reading import CSV_NAMES, Csv, shown_address
+from farthing.query.reading import CSV_NAMES, Csv
+from farthing.urls import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,8 @@ from farthing.engines.reading.guess import guess
 from farthing.engines.reading.source import CsvFiles
 from farthing.engines.sources import matching
 from farthing.errors import DataError
-from farthing.query.reading import CSV_NAMES, WESTERN, Csv, is_address
+from farthing.query.reading import CSV_NAMES, WESTERN, Csv
+from farthing.urls import is_address
 
 
 def is_csv(table: str) -> bool:

@@ -10,7 +10,7 @@ from farthing.cli.input import keys as typed_keys
 from farthing.cli.input.keys import Sources
 from farthing.errors import InvalidOption, LedgerError
 from farthing.query import outward
-from farthing.query.reading import is_address
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -23,7 +23,7 @@ def beside(place: Path) -> Iterator[Path]:
     """
     near = place.parent / f".{place.name}.{secrets.token_hex(8)}"
     with writing(place):
-        near.mkdir(parents=True)
+        near.mkdir()
     try:
         yield near
     finally:

@@ -260,6 +260,8 @@ class BaseRelease(Tabular):
                 got=there.name,
                 next_step="name a new folder",
             )
+        with writing(directory):
+            directory.parent.mkdir(parents=True, exist_ok=True)
         with beside(directory) as near, writing(directory):
             for file, (_, table) in zip(files, parts, strict=True):
                 pq.write_table(table.to_arrow(), near / file.name)

@@ -187,6 +187,8 @@ def _free(place: Path) -> Path:
     """Return a place that can be written; refuse others before anything is paid."""
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise taken(place)
+    with writing(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
     with beside(place):
         return place
 

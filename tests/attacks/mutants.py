@@ -864,6 +864,27 @@ EDGES = (
         "lines",
     ),
     _one(
+        "a CSV read although nothing says how",
+        "engines/sources.py",
+        "if isinstance(table, str | Path) and is_csv(str(table)):",
+        "if not isinstance(table, str | Path):",
+        "undeclared",
+    ),
+    _one(
+        "a protected table made public by another spelling of its address",
+        "engines/addresses.py",
+        "if known & self._marks(kind, public[name]):",
+        "if public[name] in {source for _, source in private}:",
+        "spelled",
+    ),
+    _one(
+        "two relations of one connection read side by side",
+        "engines/duck/engine.py",
+        "others = len(streams) > 1 and view != TABLE",
+        "others = False",
+        "relations",
+    ),
+    _one(
         "escape sequences printed as they are",
         "query/outward.py",
         "return _IN_A_LINE.sub(_escaped, text)",
@@ -1417,6 +1438,13 @@ SHARES = (
         "accuracy/laplace_measures.py",
         "        return most[:, self.places]\n",
         "        return wanted\n",
+        "shares",
+    ),
+    _one(
+        "a claim on a share that grows beyond the cap",
+        "accuracy/share_of_total.py",
+        "        grains = np.minimum(grains, left)\n        return grains, np.minimum(shared, left - grains)\n",
+        "        return grains + 0 * left, shared\n",
         "shares",
     ),
     _one(

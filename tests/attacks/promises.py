@@ -68,7 +68,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "quotes out of place kept in a CSV",
         "types of a CSV guessed from its lines",
         "dates of a CSV in whichever form fits",
+        "a CSV read although nothing says how",
     ),
+    "what is protected is not public under another name": (
+        "a protected table made public by another spelling of its address",
+    ),
+    "whatever a question joins, it reads all rows": ("two relations of one connection read side by side",),
     "data that change are another version, and charges add up": (
         "another file under the same version",
         "a file that changes while a session is open",
@@ -140,6 +145,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "no more is measured than was reserved for it": (
         "a pilot whose proportions add up to more than it buys",
+        "a claim on a share that grows beyond the cap",
         "a look beyond what was reserved for it",
         "lanes that take from the price of others",
     ),

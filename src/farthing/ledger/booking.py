@@ -113,9 +113,7 @@ def look(books: Booking, connection: sa.Connection, receipt: Receipt, amount: in
         tip = totals.tip
         if stores is not None:
             stored = _sharpened(connection, receipt.question, stores)
-            act = rows.Act(
-                kind="carried", name=receipt.question, amount=stored.version, digest=stored.digest
-            )
+            act = rows.Act(kind="carried", name=receipt.question, amount=stored.version, digest=stored.digest)
             tip = rows.add_act(connection, act, books.who, tip)
         tip = rows.add_look(connection, receipt.id, amount, books.who, tip)
         rows.advance(connection, totals.after(tip))

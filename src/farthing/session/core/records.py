@@ -43,7 +43,10 @@ _BATCH = 1 << 18
 """How many rows of a record are written, and read where they are passed on, at a time."""
 
 _MANY = 1 << 17
-"""More groups than so many are not compressed where they have many columns: that would take longer than to write them."""
+"""More groups than so many are not compressed where they have many columns: to write them takes less time."""
+
+_LARGE = 1 << 29
+"""Nor are more bytes than so many written as they are: a ledger holds no record of twice as many."""
 
 _WHOLE = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
 """The types that whole numbers are written in where they are small enough."""
@@ -138,9 +141,10 @@ def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
     """Return a blob of columns, one row per group, with a few facts beside them."""
     import pyarrow as pa
 
-    many = len(next(iter(columns.values()))) > _MANY
+    many = max(map(len, columns.values()), default=0) > _MANY
     written = pa.table({name: _narrow(column) for name, column in columns.items()} if many else columns)
-    return _written(written.replace_schema_metadata(metadata), compression=None if many else "zstd")
+    plain = many and written.nbytes <= _LARGE
+    return _written(written.replace_schema_metadata(metadata), compression=None if plain else "zstd")
 
 
 def _narrow(column: Any) -> Any:

@@ -139,7 +139,7 @@ class GaussianMeasurements:
         mean = now.mean + np.rint((fresh - now.mean) * (grains / information)).astype(np.int64)
         return Measured(mean, information, now.unit_log2 + self.step_log2)
 
-    def fresh(self, grains: Int64, groups: Int64) -> Float64:
+    def fresh(self, grains: Int64, groups: Int64 | slice) -> Float64:
         """Return one new measurement of some groups by itself, float64[len(groups)], in answer units."""
         released, exponent = self._release(groups, grains)
         return _times(released.astype(np.float64), exponent + self.step_log2)
@@ -164,7 +164,7 @@ class GaussianMeasurements:
         """Return the exponent of a unit, in answer units, fine enough for every measurement of at most `grains`."""
         return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS + self.step_log2
 
-    def _release(self, groups: Int64 | None, grains: Int64) -> tuple[Int64, Int64]:
+    def _release(self, groups: Int64 | slice | None, grains: Int64) -> tuple[Int64, Int64]:
         """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
         truth: Int64 = opened(self.truth) if groups is None else opened(self.truth)[groups]
         return on_own_grid(truth, sigma_of(grains, self.sensitivity), self.bits)

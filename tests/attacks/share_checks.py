@@ -25,7 +25,7 @@ KEYS = {"g": [0, 1, 2]}
 
 def shares() -> tuple[str, ...]:
     """Hold what shares hold in the books against their price; measure totals; count the misses of intervals."""
-    return (*_charged(), *_moved(), *_missed(), *_alike())
+    return (*_charged(), *_moved(), *_missed(), *_alike(), *_compared())
 
 
 def _opened() -> farthing.Session:
@@ -71,6 +71,19 @@ def _alike() -> tuple[str, ...]:
         state, _ = pure_state_of(session._ledger.load(session.history()[-1].question).blob)
     levels = [sorted(set(lanes.level[1].tolist())) for lanes in (state.pilot, state.claimed)]
     return (f"a pure total at levels {levels}",) * any(len(found) > 1 for found in levels)
+
+
+def _compared() -> tuple[str, ...]:
+    """Return whether differences of neighbours miss more often than they say, or say what their numbers cannot."""
+    groups = 2_000
+    rows, keys = pa.table({"g": np.zeros(1, np.int64)}), {"g": range(groups)}
+    text = "SELECT g, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY g) AS more FROM data GROUP BY g"
+    with farthing.Session(rows, budget=farthing.Budget(mu=20), name="data") as session:
+        answer = session.sql(text, keys=keys, absolute=50, cap="all", confidence=0.6)
+    more, said = answer["more"], answer.confidence_of("more")
+    missed = float(((more.lower > 1) | (more.upper < -1))[1:].mean())
+    found = (f"{missed:.1%} of differences missed, {1 - said:.1%} said",) * (missed > 1 - said)
+    return (*found, *(f"a difference {said} sure, of numbers that are {answer.confidence}",) * (said > 0.2 + 1e-9))
 
 
 def _missed() -> tuple[str, ...]:

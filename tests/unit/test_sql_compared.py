@@ -33,6 +33,10 @@ READ = {
     f"({N} - LAG({N}) {MONTHS}) * 1.0 / NULLIF(LAG({N}) {MONTHS}, 0)":
         "(n - LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))"
         " / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} ELSE 0 END":
+        "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"CASE WHEN LAG({N}) {MONTHS} IS NOT NULL THEN 1.0 * {N} / LAG({N}) {MONTHS} END":
+        "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))",
     f"LEAD({N}, 2, 0) {MONTHS} + 1": "1 + LEAD(n, 2, 0) OVER (PARTITION BY zone ORDER BY month)",
     f"COALESCE(LAG({N}) {MONTHS}, 0)": "LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)",
     f"{N} - COALESCE(LAG({N}) {MONTHS}, 0)": "n - LAG(n, 1, 0) OVER (PARTITION BY zone ORDER BY month)",
@@ -70,6 +74,10 @@ REFUSED = {
     f"LAG({N}) {MONTHS} - LAG({N}) {MONTHS}": "a number that no row changes",
     f"LAG({N}) {MONTHS} * 1e200 * 1e200": "a number that is too large",
     f"CASE WHEN LAG({N}) {MONTHS} > 5 THEN 1 END": "CASE beside LAG over groups",
+    f"CASE WHEN {N} > 0 THEN {N} / LAG({N}) {MONTHS} END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} ELSE month END": "CASE beside LAG over groups",
+    f"{N} > LAG({N}) {MONTHS}": "a comparison beside LAG over groups",
+    f"LAG({N}) {MONTHS} || ' %'": "|| beside LAG over groups",
     f"{N} + {' + '.join(f'LAG({N}, {back}) {MONTHS}' for back in range(1, 8))}":
         "a number of more than 6 released ones",
     f"RANK() OVER (ORDER BY {N})": "RANK over groups (OVER)",

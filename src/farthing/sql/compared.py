@@ -26,6 +26,8 @@ FARTHEST: Final = 10_000
 """The most groups away that LAG and LEAD may name."""
 
 _OPERATORS: Final = ("Add", "Sub", "Mul", "Div", "Neg")
+_COMPARISONS: Final = ("GT", "GTE", "LT", "LTE", "EQ", "NEQ")
+_CALLED: Final = {"Window": "a window", "DPipe": "||", **dict.fromkeys(_COMPARISONS, "a comparison")}
 _FREE: Final = "select the aggregates, and compute with the answer: that is free"
 _PRODUCT: Final = (
     "add, subtract and divide released numbers, each of them once above and once below the line at most: "
@@ -146,12 +148,35 @@ class _FractionReader:
         """Return a node without the COALESCE around all of it, and the number that stands where there is none."""
         while type(node).__name__ == "Paren":
             node = node.this
+        if type(node).__name__ == "Case":
+            return self._guarded(node)
         if type(node).__name__ != "Anonymous" or function_name(node) not in ("COALESCE", "IFNULL"):
             return node, None
         number = self._number(node.expressions[1]) if len(node.expressions) == 2 else None
         if number is None:
             raise self._refused(node)
         return node.expressions[0], number
+
+    def _guarded(self, node: Node) -> tuple[Node, float | None]:
+        """Return what CASE WHEN number > 0 THEN ... ELSE ... END guards against division by nothing, and what is else.
+
+        As with NULLIF(number, 0), a number is told wherever there is a group: where it may be divided by nothing its
+        interval has no end.
+        """
+        branches, default = node.args.get("ifs") or (), node.args.get("default")
+        last = None if default is None or type(default).__name__ == "Null" else self._number(default)
+        plain = node.args.get("this") is None and len(branches) == 1
+        if not plain or (last is None and default is not None and type(default).__name__ != "Null"):
+            raise self._refused(node)
+        test, body = branches[0].this, branches[0].args["true"]
+        if type(test).__name__ == "Not" and type(test.this).__name__ == "Is":
+            against, known = test.this.this, type(test.this.expression).__name__ == "Null"
+        else:
+            against, known = test.this, type(test).__name__ in ("GT", "NEQ") and self._number(test.expression) == 0.0
+        guarded = self.fraction(against)[0].cells if known else frozenset()
+        if not guarded or not guarded <= self.fraction(body)[1].cells:
+            raise self._refused(node)
+        return body, last
 
     def _measured(self, node: Node) -> tuple[Polynomial, Polynomial] | None:
         """Return a part without other groups as the number that it is; None where it is computed of several.

@@ -11,12 +11,13 @@ from farthing.query.rounding import UNROUNDED
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
+from farthing.sql.compared import neighbour_in
 from farthing.sql.grouping_sets import is_level
 from farthing.sql.listing import level_of, read_over_groups, within
 from farthing.sql.names import Names, Place
 from farthing.sql.released_numbers import Numbers, told_alike
 from farthing.sql.rounded import peeled
-from farthing.sql.total import total_in
+from farthing.sql.total import function_name, total_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +159,8 @@ class ReleasedColumns:
             name = next((one.name for one in self.comparisons if replace(one, name="") == made), None)
         if name is None and type(node).__name__ == "Window":
             advice = "put the number that it is part of in the SELECT list, and compare its alias"
-            raise reader.source.refuse("a total over groups that is not selected", advice, node)
+            what = "a total over groups" if neighbour_in(node) is None else f"{function_name(node.this)} over groups"
+            raise reader.source.refuse(f"{what} that is not selected", advice, node)
         return None if name is None else self._column(name)
 
     def _computed(self, node: Node) -> Scalar | None:

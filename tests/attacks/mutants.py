@@ -1427,6 +1427,13 @@ SHARES = (
         "shares",
     ),
     _one(
+        "a pure running total told as surely as one group",
+        "planning/laplace_running_total.py",
+        "    if power <= 0:\n",
+        "    if power <= 1e9:\n",
+        "shares",
+    ),
+    _one(
         "a difference of groups told between their lower ends",
         "query/comparison.py",
         "            at = np.where(corner, upper, lower)\n            above",

@@ -25,7 +25,7 @@ KEYS = {"g": [0, 1, 2]}
 
 def shares() -> tuple[str, ...]:
     """Hold what shares hold in the books against their price; measure totals; count the misses of intervals."""
-    return (*_charged(), *_moved(), *_missed(), *_alike(), *_compared())
+    return (*_charged(), *_moved(), *_missed(), *_alike(), *_compared(), *_pure_sums())
 
 
 def _opened() -> farthing.Session:
@@ -84,6 +84,16 @@ def _compared() -> tuple[str, ...]:
     missed = float(((more.lower > 1) | (more.upper < -1))[1:].mean())
     found = (f"{missed:.1%} of differences missed, {1 - said:.1%} said",) * (missed > 1 - said)
     return (*found, *(f"a difference {said} sure, of numbers that are {answer.confidence}",) * (said > 0.2 + 1e-9))
+
+
+def _pure_sums() -> tuple[str, ...]:
+    """Return whether totals of twenty groups under a pure budget miss more often than they may."""
+    keys = pa.table({"run": np.repeat(np.arange(500), 20), "g": np.tile(np.arange(20), 500)})
+    text = "SELECT run, g, SUM(COUNT(*)) OVER (PARTITION BY run) AS n FROM data GROUP BY run, g"
+    with farthing.Session(keys.slice(0, 0), budget=farthing.Budget(epsilon=20), name="data") as session:
+        answer = session.sql(text, keys=keys, absolute=50, cap="all", confidence=0.8)
+    missed = float(((answer.lower > 0) | (answer.upper < 0))[::20].mean())
+    return (f"{missed:.1%} of pure totals missed",) * (missed > 0.32)  # of 20 %: 6.7 deviations above
 
 
 def _missed() -> tuple[str, ...]:

@@ -288,7 +288,7 @@ PAIRS, ROUNDS = 800, 4
 def test_differences_and_growth_are_covered_after_stopping():
     """Each misses at most as often as its two cells together may, though each cell stopped by what it showed.
 
-    Power: a third of one cell's own interval misses the difference three times in five at least.
+    Power: a quarter of one cell's own interval misses the difference seven times in ten at least.
     """
     sizes = np.random.default_rng(7).integers(40, 4_000, 2 * PAIRS)
     keys = pa.table({"zone": np.repeat(np.arange(PAIRS), 2), "month": np.tile([1, 2], PAIRS)})
@@ -298,15 +298,15 @@ def test_differences_and_growth_are_covered_after_stopping():
     missed = np.zeros(3)
     for _ in range(ROUNDS):
         with Session(rows, name="t", budget=Budget(mu=100)) as opened:
-            answer = opened.sql(text, keys=keys, relative=0.05, absolute=20, cap="all", confidence=0.6)
+            answer = opened.sql(text, keys=keys, relative=0.05, absolute=20, cap="all", confidence=0.8)
         for place, (name, truth) in enumerate({"d": sizes[1::2] - sizes[::2], "g": sizes[1::2] / sizes[::2]}.items()):
             told = answer[name]
             missed[place] += ((told.lower[1::2] > truth) | (told.upper[1::2] < truth)).sum()
         n, d = answer["n"], answer["d"]
         half = ((n.upper - n.lower) / 2)[1::2]
-        missed[2] += (np.abs(d.value[1::2] - (sizes[1::2] - sizes[::2])) > half / 3).sum()
+        missed[2] += (np.abs(d.value[1::2] - (sizes[1::2] - sizes[::2])) > half / 4).sum()
     allowed = binom.isf(ALPHA / 2, PAIRS * ROUNDS, 1 - answer.confidence_of("d"))
 
     assert max(missed[:2]) <= allowed
     assert missed[2] > allowed
-    assert binom.cdf(allowed, PAIRS * ROUNDS, 0.6) < 1e-9
+    assert binom.cdf(allowed, PAIRS * ROUNDS, 0.7) < 1e-9

@@ -335,11 +335,9 @@ class _FractionReader:
 
     def _refused(self, node: Node) -> Exception:
         """Return the refusal of what no interval is known of."""
-        window = neighbour_in(self.whole)
+        window, kind = neighbour_in(self.whole), type(node).__name__
         word = "a share of a total" if window is None else f"{_word(window)} over groups"
-        what = (
-            "a window" if type(node).__name__ == "Window" else function_name(node)[:40] or type(node).__name__.upper()
-        )
+        what = _CALLED.get(kind) or function_name(node)[:40] or kind.upper()
         return self.aggregates.reader.source.refuse(f"{what} beside {word}", _FREE, node)
 
 

@@ -95,7 +95,7 @@ def _half_width(power: int, grid: Grid, level: int, beta: float) -> float:
 
 
 def distance_of_cells(sums: RunningSums, grid: Grid, target: Target, beta: float) -> float:
-    """Return the distance within which each group is to be told so that every sum is within the target.
+    """Return the distance within which each group is measured so that every sum is within the target.
 
     Where no such distance is, as for a part of a row, it is one that is too small for anything.
 

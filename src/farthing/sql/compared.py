@@ -163,10 +163,10 @@ class _FractionReader:
         As with NULLIF(number, 0), a number is told wherever there is a group: where it may be divided by nothing its
         interval has no end.
         """
-        branches, default = node.args.get("ifs") or (), node.args.get("default")
-        last = None if default is None or type(default).__name__ == "Null" else self._number(default)
-        plain = node.args.get("this") is None and len(branches) == 1
-        if not plain or (last is None and default is not None and type(default).__name__ != "Null"):
+        branches, default = list(node.args.get("ifs") or []), node.args.get("default")
+        nothing = default is None or type(default).__name__ == "Null"
+        last = None if nothing else self._number(default)
+        if node.args.get("this") is not None or len(branches) != 1 or (last is None and not nothing):
             raise self._refused(node)
         test, body = branches[0].this, branches[0].args["true"]
         if type(test).__name__ == "Not" and type(test.this).__name__ == "Is":

@@ -11,10 +11,9 @@ from farthing.accuracy.target import Target
 from farthing.planning.laplace_count import Grid
 from farthing.planning.laplace_running_total import LaplaceRunningTotalPricing, distance_of_cells, half_widths
 from farthing.planning.share_of_total import places_of, share_of, sums_of
-from farthing.query.aggregates import NamedAggregate
+from farthing.query.aggregates import NamedAggregate, Single
 from farthing.release import Cells
 from farthing.session.answering.laplace_count import LaplaceCountMethod
-from farthing.session.core.records import Record
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt
@@ -43,8 +42,10 @@ class LaplaceRunningTotalMethod:
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> LaplaceRunningTotalMethod:
         """Return the method of a question."""
-        part = replace(query, outputs=(NamedAggregate(query.outputs[0].name, share_of(query).part),))
-        return cls(query, LaplaceCountMethod.of(part, blob))
+        part = share_of(query).part
+        assert isinstance(part, Single)  # noqa: S101  # a count or a sum is all that is added up
+        groups = replace(query, outputs=(NamedAggregate(query.outputs[0].name, part),))
+        return cls(query, LaplaceCountMethod.of(groups, blob))
 
     def plan(self, frame: Frame) -> Plan[LaplaceRunningTotalPricing]:
         """Return the plan, given what was shown before."""
@@ -77,14 +78,15 @@ class LaplaceRunningTotalMethod:
     def stored_answer(self, plan: Plan[LaplaceRunningTotalPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was shown before."""
         assert self.cells.record is not None  # noqa: S101  # a plan is free where something stands
-        return self._summed(plan, self.cells.stored_answer(_of_cells(plan)), self.cells.record)
+        level = int(self.cells.record.measured.information.min())
+        return _summed(plan, self.cells.stored_answer(_of_cells(plan)), level)
 
     def measured(
         self,
         context: Context,
         plan: Plan[LaplaceRunningTotalPricing],
         receipt: Receipt,
-        watcher: Watcher | None,  # noqa: ARG002  # one look
+        watcher: Watcher | None,
     ) -> AskOutcome:
         """Ask the engine, look once at all groups, and price that.
 
@@ -94,23 +96,23 @@ class LaplaceRunningTotalMethod:
         Assumes: as these.
         Rounds: as these.
         """
-        found = self.cells.measured(context, _of_cells(plan), receipt, None)
-        assert found.blob is not None  # noqa: S101  # something was measured
-        return self._summed(plan, found, Record.from_bytes(found.blob))
+        found = self.cells.measured(context, _of_cells(plan), receipt, watcher)
+        return _summed(plan, found, int(plan.pricing.cells.schedule.looks[-1]))
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep, one line of looks."""
         return self.cells.merged(current, outcome, receipt)
 
-    def _summed(self, plan: Plan[LaplaceRunningTotalPricing], found: AskOutcome, record: Record) -> AskOutcome:
-        """Return the sums of what groups were shown."""
-        pricing, level = plan.pricing, int(record.measured.information.min())
-        half = pricing.factor * half_widths(pricing.sums.many, pricing.cells.grid, level, pricing.beta)
-        value = pricing.factor * pricing.sums.summed(record.measured.values)
-        target = plan.target
-        allowed = np.inf if target is None else np.maximum(target.absolute, target.relative * (value - half))
-        cells = Cells(value, value - half, value + half, half <= allowed * (1 + 1e-9))
-        return replace(found, columns=(cells,), looks=(), optimality=None)
+
+def _summed(plan: Plan[LaplaceRunningTotalPricing], found: AskOutcome, level: int) -> AskOutcome:
+    """Return the sums of what groups were shown, each at one level."""
+    pricing, target = plan.pricing, plan.target
+    (groups,) = found.columns
+    half = pricing.factor * half_widths(pricing.sums.many, pricing.cells.grid, level, pricing.beta)
+    value = pricing.factor * pricing.sums.summed(groups.value)
+    allowed = np.inf if target is None else np.maximum(target.absolute, target.relative * (value - half))
+    cells = Cells(value, value - half, value + half, half <= allowed * (1 + 1e-9))
+    return replace(found, columns=(cells,), looks=(), optimality=None)
 
 
 def _of_cells(plan: Plan[LaplaceRunningTotalPricing]) -> Plan[LaplaceCountPricing]:

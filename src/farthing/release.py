@@ -416,7 +416,11 @@ class Answer(Tabular):
             sure += f" ({self.confidence_together:.4g} together with earlier answers)"
         counted = "" if self.kept is None else f"; counts about {self.kept} of the rows"
         measured = ", ".join(name for name in self.names if name not in self.computed)
-        return f"{measured} {goal}, {sure}{by}{counted}"
+        less = {name: self.confidence_of(name) for name in self.computed}
+        told = ", ".join(f"{name} {chance:.4g}" for name, chance in less.items() if chance < self.confidence)
+        return f"{measured} {goal}, {sure}{by}{counted}" + (
+            f"; computed of them, with confidence: {told}" if told else ""
+        )
 
     @property
     def price(self) -> str:

@@ -214,6 +214,7 @@ def test_the_answer_is_that_of_its_cells(session):
     assert [None] * 12 == [row["d"] for row in rows[12:]] == [row["d_lower"] for row in rows[12:]]
     assert {"n": 0.95, "b": 0.95, "d": 0.9, "g": 0.9} == {name: answer.confidence_of(name) for name in "nbdg"}
     assert answer.caption.startswith("n within 10")
+    assert answer.caption.endswith("computed of them, with confidence: d 0.9, g 0.9")
     assert "d is computed of n as released: its interval holds where those of the 2 numbers do" in answer.about
     assert answer.met.all()
     assert json.loads(dumped(answer.to_dict()))

@@ -1454,6 +1454,27 @@ SHARES = (
         "            own = self.running.summed(own)",
         "shares",
     ),
+    _one(
+        "a pure running total told as surely as one group",
+        "planning/laplace_running_total.py",
+        "    if power <= 0:\n",
+        "    if power <= 1e9:\n",
+        "shares",
+    ),
+    _one(
+        "a difference of groups told between their lower ends",
+        "query/comparison.py",
+        "            at = np.where(corner, upper, lower)\n            above",
+        "            at = np.where(corner[:1], upper, lower)\n            above",
+        "shares",
+    ),
+    _one(
+        "a number of two groups told as surely as one",
+        "release.py",
+        "self.computed.get(name, 1)",
+        "1",
+        "shares",
+    ),
 )
 
 MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *CHAINS, *PLANS, *RELEASES, *FORMULAS, *SHARES)

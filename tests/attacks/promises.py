@@ -260,6 +260,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a share told as if its total were exact",
         "a pure total that is shown finer for some of its groups",
         "a running total told as surely as its last group alone",
+        "a pure running total told as surely as one group",
+    ),
+    "a difference of groups has the truth in its interval as surely as it says": (
+        "a difference of groups told between their lower ends",
+        "a number of two groups told as surely as one",
     ),
     "a mean that is told at the look that is good enough keeps its confidence": (
         "looks at a mean at the critical value of one",

@@ -3,6 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from levels import ALPHA
+from scipy.stats import binom
 
 from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.accuracy.running_sums import RunningSums
@@ -161,12 +163,12 @@ def test_loose_targets_cost_little_in_every_run(target, beta):
 
 
 def test_zcdp_and_a_pure_budget():
-    """Both answer shares; what is added up over groups needs Gaussian noise, and a pure budget refuses it, free."""
+    """Both answer shares; a running total over the whole needs Gaussian noise, and a pure budget refuses it, free."""
     with opened(budget=Budget(rho=2, delta=1e-6)) as session:
         assert session.sql(SHARE, keys=KEYS, absolute=0.05).met.all()
     with opened(budget=Budget(epsilon=400)) as session:
         with pytest.raises(UnsupportedQuery, match="pure budget"):
-            session.sql(RUNNING, keys=KEYS, absolute=50)
+            session.sql(RUNNING.replace(" AS n", " / SUM(COUNT(*)) OVER () AS n"), keys=KEYS, absolute=0.1)
         assert not session.history()
         plan = session.plan(SHARE, keys=KEYS, absolute=0.05)
         for how in ({"absolute": 0.04}, {"absolute": 0.02}, {"relative": 0.3}, {"loss": Pure(3)}):
@@ -317,6 +319,65 @@ def test_running_totals_and_what_they_cost():
     assert np.abs(sharper.value - truth).max() <= 30
     assert not again.paid
     assert fresh.paid.value**2 == pytest.approx(first.paid.value**2 + sharper.paid.value**2, rel=1e-3)
+
+
+def test_pure_running_totals_are_sums_of_groups_that_are_measured_alike():
+    """The price is known, whatever the groups hold; a sharper one pays the rest, refusals and repeats nothing."""
+    sure, truth = {"keys": KEYS, "confidence": 0.999999}, np.array(
+        [sum(size for other, size in SIZES.items() if other >= zone) for zone in SIZES]
+    )  # fmt: skip
+    with opened(budget=Budget(epsilon=20)) as session:
+        plan = session.plan(RUNNING, absolute=200, **sure)
+        first = session.sql(RUNNING, absolute=200, **sure)
+        sharper, again = first.refine(absolute=100), session.sql(RUNNING, relative=0.1, absolute=150, **sure)
+        scaled = session.sql(RUNNING.replace(" AS n", " / 60 AS n"), absolute=100 / 60, **sure)
+        sums = session.sql(RUNNING.replace("COUNT(*)", "SUM(CLAMP(fare, 0, 10))"), absolute=2_000, **sure)
+        whole = session.sql("SELECT zone, SUM(COUNT(*)) OVER () AS n FROM rides GROUP BY zone", absolute=300, **sure)
+        spent = session.spent
+        with pytest.raises(InvalidTarget, match="a relative target of a total over groups under a pure budget"):
+            session.sql(RUNNING, relative=0.1, **sure)
+        with pytest.raises(OutOfReach):
+            session.sql(RUNNING, absolute=1e-3, **sure)
+        with pytest.raises(UnsupportedQuery, match="a running total over the whole under a pure budget"):
+            session.plan(RUNNING.replace(" AS n", " / SUM(COUNT(*)) OVER () AS n"), absolute=0.1, **sure)
+        assert spent == session.spent
+        named = session.sql(RUNNING, loss=Pure(2), cap=None, **sure)
+
+    assert plan.reachable
+    assert first.paid == plan.worst_price
+    assert 0.5 * 200 < plan.half_width <= 200
+    assert not again.paid
+    assert not scaled.paid
+    for answer, true in ((first, truth), (sharper, truth), (scaled, truth / 60), (sums, truth * 5.0), (named, truth)):
+        assert answer.met.all()
+        assert ((answer.lower <= true) & (true <= answer.upper)).all()
+    assert ((whole.lower <= 10_000) & (10_000 <= whole.upper)).all()
+    assert np.abs(sharper.value - truth).max() <= 100
+
+
+@pytest.mark.thorough
+@pytest.mark.statistical
+def test_every_pure_running_total_is_covered():
+    """Sums of 1, 2, ... 30 groups in partitions of their own; of half the noise's scale they would be missed too often.
+
+    Power: a sum of one group alone is then told at the width of P[|noise| > w/2], a miss in more than a fifth.
+    """
+    runs, many = 300, 30
+    keys = pa.table({"run": np.repeat(np.arange(runs), many), "step": np.tile(np.arange(many), runs)})
+    rows = pa.table({"run": [0], "step": [0]})
+    text = "SELECT run, step, SUM(COUNT(*)) OVER (PARTITION BY run ORDER BY step) AS n FROM data GROUP BY 1, 2"
+    with Session(rows, name="data", budget=Budget(epsilon=20)) as session:
+        answer = session.sql(text, keys=keys, absolute=60, cap="all")
+    truth = np.where(keys["run"].to_numpy() == 0, 1.0, 0.0)
+    half, off = (answer.upper - answer.lower) / 2, np.abs(answer.value - truth)
+    missed, caught = (
+        (off > part * half).reshape(runs, many).sum(axis=0) for part in (1.0, 0.25)
+    )  # fmt: skip
+    allowed = binom.isf(ALPHA / many, runs, 0.05)
+
+    assert answer.met.all()
+    assert missed.max() <= allowed
+    assert caught.min() > allowed
 
 
 def test_running_totals_within_partitions_and_with_equals():

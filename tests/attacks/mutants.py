@@ -1347,6 +1347,13 @@ FORMULAS = (
         "pure measures",
     ),
     _one(
+        "every look of a pure mean at three times beta",
+        "accuracy/laplace_looks.py",
+        "        told = min(prices.beta * share, held) if held else prices.beta * share\n",
+        "        told = 3 * prices.beta\n",
+        "pure measures",
+    ),
+    _one(
         "every rung of a pure mean at the whole of beta",
         "accuracy/laplace_measures.py",
         "        return self.beta * LATER_SHARE * 2.0**-rung\n",

@@ -191,7 +191,9 @@ class LaplaceLooks:
             return np.stack([excess, low, high])
 
         excess, low, high = in_blocks(ends, value, ticks[None])
-        return *self._within(low, high), np.asarray(excess <= 1 + _MIDDLE)
+        if isinstance(self.prices.statistics[0], RatioStatistic):
+            low, high = np.clip(low, *self._range), np.clip(high, *self._range)
+        return low, high, np.asarray(excess <= 1 + _MIDDLE)
 
     def _wide(self, values: Floats, scales: Floats, beta: float | None = None) -> tuple[Floats, Floats, Floats]:
         """Return by what factor looks are too wide to be the last, and their ends; infinite where nothing is known.
@@ -206,12 +208,14 @@ class LaplaceLooks:
         seen = np.where(known, low, 0.0)[None], np.where(known, high, 1.0)[None]
         return np.where(known, self.prices.prices.ratio(*seen)[0], np.inf), low, high
 
-    def _within(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return ends cut to the range."""
+    @property
+    def _range(self) -> tuple[float, float]:
+        """The least and the largest that the answer can be; a sample variance may be more."""
         (only,) = self.prices.statistics
-        if not isinstance(only, RatioStatistic):
-            return low, high
-        return np.clip(low, only.lower, only.upper), np.clip(high, only.lower, only.upper)
+        if isinstance(only, RatioStatistic):
+            return only.lower, only.upper
+        assert isinstance(only, VarianceStatistic)  # noqa: S101  # `of` makes sure
+        return 0.0, only.half if only.root else only.half**2
 
     def _hopeless(self, value: Ints, ticks: Ints, most: int) -> Flags:
         """Return which groups surely need more than they may pay, or have paid it."""
@@ -237,11 +241,13 @@ class LaplaceLooks:
         """Return how many looks of the grid further the next ones are."""
         values, scales = self.prices.values(value), np.minimum(self._scales(ticks), _UNKNOWN)
         doubt = self.prices.prices.doubt(values, 2 * scales**2)
-        steps, rest = np.ones(len(ticks), np.int64), np.flatnonzero(ticks > 0)
+        steps, rest, (least, most) = np.ones(len(ticks), np.int64), np.flatnonzero(ticks > 0), self._range
         for jump in _JUMPS:
             growth = GROWTH**jump
             spread = _FAR * doubt[rest] * math.sqrt(1 - growth**-2)
-            short = self._wide(values[:, rest], scales[:, rest] / growth)[0] > 1 + spread
+            excess, low, high = self._wide(values[:, rest], scales[:, rest] / growth)
+            vague = (low <= least) & (high >= most) & (excess > 1)  # nothing is known then, either
+            short = vague | (excess > 1 + spread)
             steps[rest[short]], rest = jump, rest[~short]
         return steps
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 
+import absurd
 import joint
 import numpy as np
 import oracle
@@ -45,8 +46,15 @@ def counts(relative, runs):
 
 
 def any_rule(relative, truth, absolute, *, pure=False):
-    """Return the mu squared (epsilon) in the mean of any rule that keeps its target at counts: claim 6, both sides."""
+    """Return the mu squared (epsilon) in the mean of any rule that keeps its promises at counts.
+
+    They are its target, claim 6 on both sides, and that no count is told more than ten times as large as it or the
+    floor, with a chance of ABSURD or more: the proof page of the stopping rule, "Absurd values".
+    """
     width, found = max(relative * truth, absolute), []
+    if (1 - relative) * truth > 10 * absolute:
+        nats, apart = absurd.coins(1 - BETA, absurd.ABSURD), truth - (1 - relative) * truth / 10
+        found.append(nats / apart if pure else 2 * nats / apart**2)
     for answer in truth + width * np.linspace(-1, 1, 41):
         below, above = min(answer / (1 + relative), answer - absolute), max(answer / (1 - relative), answer + absolute)
         fewer = truth - below if below >= 0 else np.inf

@@ -1349,7 +1349,7 @@ FORMULAS = (
     _one(
         "every look of a pure mean at three times beta",
         "accuracy/laplace_looks.py",
-        "        told = min(prices.beta * share, held) if held else prices.beta * share\n",
+        "        told = min(told, held) if held else told\n",
         "        told = 3 * prices.beta\n",
         "pure measures",
     ),

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 GROWTH: Final = 1.03
 """Of the level, from one look of the grid to the next."""
 
-RATIO_PARTS: Final = (1, 2)
+KINDS: Final = (RatioStatistic, VarianceStatistic)
+
+RATIO_PARTS: Final[tuple[int, ...]] = (1, 2)
 """The parts of a level that go to rows and sum."""
 
-VARIANCE_PARTS: Final = (5, 7, 8)
+VARIANCE_PARTS: Final[tuple[int, ...]] = (5, 7, 8)
 """The parts that go to rows, sum and squares."""
 
 SINGLE: Final = 0.91
@@ -42,6 +44,10 @@ SINGLE: Final = 0.91
 
 TILTED: Final = 1.1
 """where it changes by the part t of itself, exp(-TILTED t^2) times that."""
+
+USUAL: Final = 0.05
+UNSURE: Final = 0.2
+"""Of a larger beta than USUAL it is (USUAL/beta)^UNSURE times that."""
 
 MOST_TILT: Final = 0.9
 """The largest t that this is held against simulations for: rules for coarser targets are made for a sharper one."""
@@ -107,12 +113,18 @@ class LaplaceLooks:
         """
         only, (relative, absolute) = prices.statistics[0], prices.targets[0]
         parts = _parts(prices)
-        if parts is None or not (relative or absolute) or not BETAS[0] <= prices.beta <= BETAS[1]:
+        if (
+            parts is None
+            or not isinstance(only, KINDS)
+            or not (relative or absolute)
+            or not BETAS[0] <= prices.beta <= BETAS[1]
+        ):
             return None
         tilt, most = _tilt(only, relative, absolute)
         part = min(1.0, most / max(tilt, _TINY))
         share = SINGLE * math.exp(-TILTED * (part * tilt) ** 2) if isinstance(only, RatioStatistic) else SINGLE
-        told = min(prices.beta * share, held) if held else prices.beta * share
+        told = prices.beta * share * min(1.0, USUAL / prices.beta) ** UNSURE
+        told = min(told, held) if held else told
         return cls(replace(prices, targets=((part * relative, part * absolute),)), told, parts, least)
 
     @property
@@ -221,7 +233,8 @@ class LaplaceLooks:
         """Return which groups surely need more than they may pay, or have paid it."""
 
         def price(value: Ints, ticks: Ints) -> Floats:
-            return self.prices.needed(self.prices.values(value), self._scales(ticks[0]), self.told).sum(axis=0)
+            needed = self.prices.needed(self.prices.values(value), self._scales(ticks[0]), self.told)
+            return np.asarray(needed.sum(axis=0))
 
         if not len(ticks):
             return np.zeros(0, np.bool_)
@@ -229,7 +242,7 @@ class LaplaceLooks:
 
     def _next(self, value: Ints, ticks: Ints, most: int) -> Ints:
         """Return the ticks of the next looks: of the grid, farther where none between would be the last."""
-        steps = in_blocks(lambda value, ticks: self._skipped(value, ticks[0]), value, ticks[None])
+        steps = in_blocks(self._skipped, value, ticks[None]).astype(np.int64)
         index = np.floor(np.log(np.maximum(ticks, 1)) / math.log(GROWTH) + 1e-6).astype(np.int64)
         first = max(-(-self.least // min(self.parts)), _FIRST // sum(self.parts), most >> _BEGINS)
         after = np.where(ticks > 0, np.maximum(_grid()[index + steps], ticks + 1), first)
@@ -237,11 +250,11 @@ class LaplaceLooks:
         limit = np.append(fixed, _FOREVER)[np.searchsorted(fixed, ticks, side="right")]
         return np.asarray(np.minimum(after, np.minimum(limit, most)))
 
-    def _skipped(self, value: Ints, ticks: Ints) -> Ints:
-        """Return how many looks of the grid further the next ones are."""
-        values, scales = self.prices.values(value), np.minimum(self._scales(ticks), _UNKNOWN)
+    def _skipped(self, value: Ints, ticks: Ints) -> Floats:
+        """Return how many looks of the grid further the next ones are; ticks are int64[1, n]."""
+        values, scales = self.prices.values(value), np.minimum(self._scales(ticks[0]), _UNKNOWN)
         doubt = self.prices.prices.doubt(values, 2 * scales**2)
-        steps, rest, (least, most) = np.ones(len(ticks), np.int64), np.flatnonzero(ticks > 0), self._range
+        steps, rest, (least, most) = np.ones(ticks.shape[1]), np.flatnonzero(ticks[0] > 0), self._range
         for jump in _JUMPS:
             growth = GROWTH**jump
             spread = _FAR * doubt[rest] * math.sqrt(1 - growth**-2)
@@ -254,13 +267,13 @@ class LaplaceLooks:
 
 def _parts(prices: LaplacePrices) -> tuple[int, ...] | None:
     """Return the parts of a level that lanes get; None for questions that are no mean or variance alone."""
-    only = prices.statistics[0]
+    only, parts = prices.statistics[0], VARIANCE_PARTS
     if isinstance(only, RatioStatistic):
         half = (only.upper - only.lower) / 2
         middle = abs(only.lower + half - only.centre) <= _MIDDLE * half  # else it is no mean of values in that range
         known, parts = 0 < half < math.inf and middle, RATIO_PARTS
     elif isinstance(only, VarianceStatistic):
-        known, parts = not (only.root and prices.targets[0][1]), VARIANCE_PARTS  # near 0 a root may change by any part
+        known = not (only.root and prices.targets[0][1])  # near 0 a root may change by any part
     else:
         return None
     if not known or len(prices.statistics) > 1 or sorted(only.reads) != list(range(len(prices.unit))):
@@ -288,7 +301,7 @@ def _grid() -> Ints:
     """Return the ticks of all looks that there can be."""
     looks = math.ceil(60 * math.log(2) / math.log(GROWTH)) + 1
     ticks = np.floor(GROWTH ** np.arange(looks + max(_JUMPS) + 2) + 0.5)
-    return np.minimum(ticks, float(_FOREVER)).astype(np.int64)
+    return np.asarray(np.minimum(ticks, float(_FOREVER)), np.int64)
 
 
 def _public(most: int) -> Ints:

@@ -187,6 +187,10 @@ class LaplaceMeasures(LaplacePrices):
         best = np.stack([statistic.estimate(shown) for statistic in self.statistics])
         return np.clip(best, np.minimum(least, most), most), lower, upper, met
 
+    def by_looks(self, state: LaplaceState) -> bool:
+        """Return whether a run shows a mean or a variance by looks, without a pilot."""
+        return self._looks(state) is not None
+
     def _looks(self, state: LaplaceState) -> LaplaceLooks | None:
         """Return the looks of a mean or a variance alone that begin, or go on, from a state; None for claims."""
         if self.spend or self.places is not None or (state.promises and not state.looked):

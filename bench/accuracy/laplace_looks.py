@@ -4,7 +4,7 @@ Runs the code itself on its chains of noise: each row is a target and a confiden
 *Missed* is the worst part of beta that was missed, of which looks may miss .95; *surely* the lower bound on it that is
 wrong once in a million.
 
-    python bench/accuracy/laplace_looks.py [--groups N] [--only WORD]
+    python bench/accuracy/laplace_looks.py [--groups N] [--betas B ...] [--only WORD]
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ SHAPES = (*pure_measures.SHAPES, (50.0, 20.0), (90.0, 50.0), (50.0, 2400.0))
 BETAS = (0.05, 0.001, 0.2)
 
 
-def means(beta, groups):
-    """Give (words, part of beta missed, at least) of every target of a mean, at its worst mean."""
+def means(beta, groups, held):
+    """Give (words, (part of beta missed, at least, mean)) of every target of a mean, at its worst, whose words hold."""
     for relative, absolute, begins in MEANS:
-        worst = (0.0, 0.0, 0.0)
+        worst, words = (0.0, 0.0, 0.0), f"mean of {begins:g} to {begins + 100:g}, {relative:.0%} or {absolute:g}"
+        if held not in words:
+            continue
         for place in PLACES:
             middle = begins + 50
             mean = middle + 50 * place
@@ -42,12 +44,14 @@ def means(beta, groups):
                 continue
             only = RatioStatistic(0, 1, middle, begins, begins + 100)
             worst = max(worst, (*missed(only, (relative, absolute), (1e4, 1e4 * 50 * place), beta, groups), mean))
-        yield f"mean of {begins:g} to {begins + 100:g}, {relative:.0%} or {absolute:g}", worst
+        yield words, worst
 
 
-def spreads(beta, groups):
+def spreads(beta, groups, held):
     """Give the same of variances and standard deviations."""
     for kind, relative in SPREADS:
+        if held not in f"{kind}, {relative:.0%}":
+            continue
         only = replace(pure_measures.VARIANCE, root=kind == "deviation")
         tried = [missed(only, (relative, 0.0), pure_measures.lanes(*shape), beta, groups) for shape in SHAPES]
         yield f"{kind}, {relative:.0%}", max((*found, mean) for found, (mean, _) in zip(tried, SHAPES, strict=True))
@@ -69,15 +73,15 @@ def main():
     """Print one row for each target and confidence."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--groups", type=int, default=20_000)
+    parser.add_argument("--betas", type=float, nargs="+", default=BETAS)
     parser.add_argument("--only", default="", help="targets whose words hold this")
     options = parser.parse_args()
     print("| asked | beta | missed / beta | surely | at the mean |\n| --- | --- | --- | --- | --- |")
-    for beta in BETAS:
+    for beta in options.betas:
         groups = round(options.groups * (0.05 / beta) ** 0.5)
         for rows in (means, spreads):
-            for words, (part, surely, mean) in rows(beta, groups):
-                if options.only in words:
-                    print(f"| {words} | {beta:g} | {part:.3f} | {surely:.3f} | {mean:g} |", flush=True)
+            for words, (part, surely, mean) in rows(beta, groups, options.only):
+                print(f"| {words} | {beta:g} | {part:.3f} | {surely:.3f} | {mean:g} |", flush=True)
 
 
 if __name__ == "__main__":

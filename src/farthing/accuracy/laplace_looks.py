@@ -42,14 +42,14 @@ VARIANCE_PARTS: Final[tuple[int, ...]] = (5, 7, 8)
 SINGLE: Final = 0.91
 """The part of beta at which a look's interval is made, where what a target allows hardly changes within its width;"""
 
-TILTED: Final = 1.1
+TILTED: Final = 1.35
 """where it changes by the part t of itself, exp(-TILTED t^2) times that."""
 
 USUAL: Final = 0.05
 UNSURE: Final = 0.2
 """Of a larger beta than USUAL it is (USUAL/beta)^UNSURE times that."""
 
-MOST_TILT: Final = 0.9
+MOST_TILT: Final = 0.8
 """The largest t that this is held against simulations for: rules for coarser targets are made for a sharper one."""
 
 OTHER_SIDE: Final = 0.55

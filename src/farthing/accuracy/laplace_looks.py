@@ -104,7 +104,7 @@ class LaplaceLooks:
 
     @classmethod
     def of(cls, prices: LaplacePrices, least: int, held: float = 0.0) -> LaplaceLooks | None:
-        """Return the rule of a question; None for one that is no mean or variance alone, or with too coarse a target.
+        """Return the rule of a question; None for questions other than a mean or a variance alone with a target.
 
         Args:
             prices: the targets.
@@ -266,11 +266,11 @@ class LaplaceLooks:
 
 
 def _parts(prices: LaplacePrices) -> tuple[int, ...] | None:
-    """Return the parts of a level that lanes get; None for questions that are no mean or variance alone."""
+    """Return the parts of a level that lanes get; None for questions other than a mean or a variance alone."""
     only, parts = prices.statistics[0], VARIANCE_PARTS
     if isinstance(only, RatioStatistic):
         half = (only.upper - only.lower) / 2
-        middle = abs(only.lower + half - only.centre) <= _MIDDLE * half  # else it is no mean of values in that range
+        middle = abs(only.lower + half - only.centre) <= _MIDDLE * half  # else it is not a mean of values in that range
         known, parts = 0 < half < math.inf and middle, RATIO_PARTS
     elif isinstance(only, VarianceStatistic):
         known = not (only.root and prices.targets[0][1])  # near 0 a root may change by any part

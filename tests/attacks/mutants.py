@@ -1368,6 +1368,13 @@ FORMULAS = (
         "pure measures",
     ),
     _one(
+        "every look of a pure mean at three times beta",
+        "accuracy/laplace_looks.py",
+        "        told = min(told, held) if held else told\n",
+        "        told = 3 * prices.beta\n",
+        "pure measures",
+    ),
+    _one(
         "every rung of a pure mean at the whole of beta",
         "accuracy/laplace_measures.py",
         "        return self.beta * LATER_SHARE * 2.0**-rung\n",

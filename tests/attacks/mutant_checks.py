@@ -544,6 +544,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,
     "told near": promise_checks.told_near,
+    "totals": promise_checks.stopped_totals,
     "searched": promise_checks.searched,
     "beside a step": promise_checks.beside_a_step,
     "searched together": promise_checks.searched_together,

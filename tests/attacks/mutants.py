@@ -1274,6 +1274,27 @@ PLANS = (
         "told near",
     ),
     _one(
+        "an end of a chain that counts for more than its mean",
+        "accuracy/stopped_laws.py",
+        "    whole = 0.5 + end / (2 * (end + decay))\n",
+        "    whole = 0.25 + end / (2 * (end + decay))\n",
+        "totals",
+    ),
+    _one(
+        "shifts of a chain beside the whole of its end",
+        "accuracy/stopped_laws.py",
+        "parts.append((1 - shifted - far, tilted_end(",
+        "parts.append((1 - far, tilted_end(",
+        "totals",
+    ),
+    _one(
+        "a spread of totals without its norm",
+        "accuracy/stopped_laws.py",
+        " / (2 * wider) - np.log(wider) / 2)",
+        " / (2 * wider))",
+        "totals",
+    ),
+    _one(
         "distances that floats cannot square",
         "accuracy/target.py",
         "    if absolute and not least <= absolute <= largest:\n",

@@ -164,6 +164,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "rules made for any relative target",
         "the mean of looks told as estimate",
     ),
+    "a total of cells that stopped alone is told with an interval that holds it": (
+        "an end of a chain that counts for more than its mean",
+        "shifts of a chain beside the whole of its end",
+        "a spread of totals without its norm",
+    ),
     "every target is planned or refused in words, and a wider one is not more expensive": (
         "distances that floats cannot square",
         "targets of any number of digits",

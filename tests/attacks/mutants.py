@@ -511,8 +511,8 @@ PRICES = (
     _one(
         "the lead of two groups as if it were known four times as well",
         "accuracy/ranking.py",
-        "return np.asarray(self.information + 2 * self.lead_information)",
-        "return np.asarray(self.information + 8 * self.lead_information)",
+        "return np.asarray(self.information + self.lead_information)",
+        "return np.asarray(self.information + 4 * self.lead_information)",
         "lead of two",
     ),
     _one(

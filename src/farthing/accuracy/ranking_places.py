@@ -148,6 +148,30 @@ class RankingPlaces:
         shown = values[order]
         return np.split(order, 1 + np.flatnonzero(_leads(shown, shown, reach)))
 
+    def cut_core(
+        self, block: Ints, core: NDArray[np.bool_], values: Floats, grains: int, own: Floats, own_grains: int
+    ) -> list[Ints]:
+        """Return the same of a block of which some groups, `core`, bool[n], are known by their leads.
+
+        Args:
+            block: int64[n], groups whose own numbers hold the same information.
+            core: bool[n], which of them are compared with one another by `values`.
+            values: float64[groups], by which they are put in order.
+            grains: what the leads of two of the core are known with.
+            own: float64[groups], their own numbers.
+            own_grains: what leads of all other pairs are known with, by these.
+        """
+        order = np.argsort(-values[block], kind="stable")
+        block, core = block[order], core[order]
+        beta = self.beta / 2 if self.ties else self.beta
+        shown, alone, reach = values[block], own[block], self._reach(block, own_grains, beta)
+        among = _settled(
+            np.where(core, shown - self._reach(block, grains, beta), np.inf), np.where(core, shown, -np.inf)
+        )
+        over_others = _settled(alone - reach, np.where(core, -np.inf, alone))
+        over_core = _settled(np.where(core, np.inf, alone - reach), np.where(core, alone, -np.inf))
+        return np.split(block, 1 + np.flatnonzero(among & over_others & over_core))
+
     def tied(self, block: Ints, start: int, values: Floats, grains: int) -> bool:
         """Return whether the wanted places of a block, in order, may be told as tied; `start` places are before it."""
         if not self.ties:
@@ -216,4 +240,10 @@ def _leads(shown: Floats, close: Floats, reach: Floats) -> NDArray[np.bool_]:
         close: float64[n], falling: what a group is led by, the same as shown or less.
         reach: float64[n], what has to be exceeded.
     """
-    return np.asarray(np.minimum.accumulate(shown - reach)[:-1] > close[1:])
+    return _settled(shown - reach, close)
+
+
+def _settled(least: Floats, most: Floats) -> NDArray[np.bool_]:
+    """Return after which of the groups, in order, `least` of every one so far is above `most` of every later one."""
+    later = np.maximum.accumulate(most[::-1])[::-1]
+    return np.asarray(np.minimum.accumulate(least)[:-1] > later[1:])

@@ -1,6 +1,5 @@
 """Few groups of a ranking: their leads are measured as numbers, paid by both groups, kept, and gone on from."""
 
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -8,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import farthing
-from farthing.accuracy.ranking import RankingContest, RankingState
+from farthing.accuracy.ranking import RankingContest
 from farthing.accuracy.ranking_cores import OWN, core_of
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements
@@ -69,7 +68,7 @@ def exact_relative(truth):
 
 
 def test_leads_within_a_block_are_known_better_than_groups_by_themselves():
-    """Of n groups that pay the same, by n/(n - 1): that of two, exactly twice as well. What they have in common is own."""
+    """Of n groups that pay the same, by n/(n - 1): that of two, exactly twice as well."""
     for groups in (2, 3, 4):
         truth = np.arange(groups, 0, -1) * 2.0**10
         measure, lead, _ = exact(truth)
@@ -133,7 +132,7 @@ def test_pairs_are_judged_by_what_they_are_known_with():
 
     def cut(grains, own_grains, first=6.0):
         own = np.array([first, 4.5, 2.0, 0.0])
-        blocks = rule.cut_core(np.arange(4), core, shown, grains, own, own_grains)
+        blocks = rule.cut_core(np.arange(4), core, (shown, grains), (own, own_grains))
         return [block.tolist() for block in blocks]
 
     assert [[0], [1], [2], [3]] == cut(100, 100)

@@ -24,6 +24,7 @@ FEWEST_GRAINS: Final = int((FIRST_GRAINS - 1) / (1 - PILOT)) + 1
 _MOST: Final = 1 << 60
 """No look is finer."""
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingState:
     """What was released for a ranking: public, enough to go on from.
@@ -88,8 +89,8 @@ class RankingState:
     def ordered(self) -> Floats:
         """The numbers by which groups are put in order, float64[groups]: what is known of their leads is in them.
 
-        >>> own, found, block = np.array([50.0, 50.0]), np.array([53.0, 47.0]), np.arange(2)
-        >>> RankingState(own, 1, (1, 0.0), own, block * 0 + 2, (block,), found, block * 0 + 1, block * 0 + 2).ordered.tolist()
+        >>> own, found, two = np.array([50.0, 50.0]), np.array([53.0, 47.0]), np.array([2, 2])
+        >>> RankingState(own, 1, (1, 0.0), own, two, (np.arange(2),), found, two // 2, two).ordered.tolist()
         [51.5, 48.5]
         """
         part = self.lead_information / np.maximum(self.clocks, 1)
@@ -288,5 +289,5 @@ def _cut(places: RankingPlaces, now: RankingState, low: list[int]) -> list[Ints]
             blocks += places.cut(block, shown, int(now.clocks[block[0]]))
         else:
             core, grains = block[by_leads], now.information[block[0]]
-            blocks += places.cut_core(block, by_leads, shown, int(now.clocks[core[0]]), now.means, int(grains))
+            blocks += places.cut_core(block, by_leads, (shown, int(now.clocks[core[0]])), (now.means, int(grains)))
     return blocks

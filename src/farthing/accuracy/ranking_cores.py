@@ -17,7 +17,7 @@ FEW: Final = 12
 """The groups of a core at most: of n groups, leads are known n/(n - 1) times as well for the same price."""
 
 _GAIN: Final = 1.15  # how many times as well leads have to be known for a core to be chosen among others
-_APART: Final = 2.5  # standard deviations by which the others have to be behind it
+_APART: Final = 2.0  # standard deviations by which the others have to be behind it
 _SPARE: Final = 1.5  # times what their distance seems to need goes to their own numbers
 
 

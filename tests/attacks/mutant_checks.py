@@ -534,6 +534,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "kept": promise_checks.kept,
     "leads": promise_checks.leads,
     "lead of two": ranking_checks.lead_of_two,
+    "ranking limit": ranking_checks.limit_of_a_ranking,
     "reduced": promise_checks.reduced,
     "refining": promise_checks.refining,
     "paused": promise_checks.paused,

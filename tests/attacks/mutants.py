@@ -511,9 +511,30 @@ PRICES = (
     _one(
         "the lead of two groups as if it were known four times as well",
         "accuracy/ranking.py",
-        "return np.asarray(self.information + 2 * self.lead_information)",
-        "return np.asarray(self.information + 8 * self.lead_information)",
+        "return np.asarray(self.information + self.lead_information)",
+        "return np.asarray(self.information + 4 * self.lead_information)",
         "lead of two",
+    ),
+    _one(
+        "groups beside a core judged as if their leads were measured",
+        "accuracy/ranking_places.py",
+        "least_own = own - self._reach(block, alone[1], beta)",
+        "least_own = own - self._reach(block, by_leads[1], beta)",
+        "lead of two",
+    ),
+    _one(
+        "the limit of a ranking by leads after its last place",
+        "limits/ranking.py",
+        "leads = (ranked[:-1] - ranked[1:])[:k]",
+        "leads = ranked[:-1] - ranked[1:]",
+        "ranking limit",
+    ),
+    _one(
+        "the limit of a ranking by the rows that only make a tie",
+        "limits/ranking.py",
+        "moved = int(leads[leads > 0].min()) + 1",
+        "moved = int(leads[leads > 0].min())",
+        "ranking limit",
     ),
     _one(
         "units of few groups as large as the price allows",

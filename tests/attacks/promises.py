@@ -107,6 +107,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "every place of a ranking at the whole of beta",
         "a lead proved at each look as if it were the only one",
         "the lead of two groups as if it were known four times as well",
+        "groups beside a core judged as if their leads were measured",
+    ),
+    "no rule that keeps its target pays less than a limit": (
+        "the limit of a ranking by leads after its last place",
+        "the limit of a ranking by the rows that only make a tie",
     ),
     "of many candidates the best is told, and neither how many counted nor what one raised": (
         "only as many runs made as count",

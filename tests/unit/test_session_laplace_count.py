@@ -190,7 +190,7 @@ def test_an_old_record_is_read_and_refined(table, monkeypatch):
         plain = StoredPromise(0.0, 40.0, 40.0, 0.05, 0.0, record.kept.grains)
         assert isinstance(record.measured, Measured)
         blob = Record(record.measured, plain, record.keys, record.listed).to_bytes()
-        return type(stored)(**{name: getattr(stored, name) for name in stored.__slots__} | {"blob": blob})
+        return replace(stored, blob=blob)
 
     monkeypatch.setattr(Ledger, "load", old)
     again = session.count(**BY, absolute=40)

@@ -268,12 +268,14 @@ def _split(truth: Int64, exponent: Int64) -> tuple[Int64, Float64 | float]:
         return np.clip(truth, -ends, ends) << up, 0.0
     if exponent.min(initial=0) >= 0 and exponent.max(initial=0) <= _EXACT_BITS:
         held, down = np.clip(truth, -(_LIMIT >> 1), _LIMIT >> 1), exponent
+        whole = held >> down
     else:
-        up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
+        up, down = np.clip(-exponent, 0, 62), np.maximum(exponent, 0)
         most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
         held = np.clip(truth, -most, most) << up
-    whole = held >> down
-    return whole, _times((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
+        # Of a grid coarser than float64 is exact nothing is whole: a floor of -1 would leave a rest of up to 2^62.
+        whole = np.where(down > _EXACT_BITS, 0, held >> down)
+    return whole, _times((held - (whole << down)).astype(np.float64), -down)  # exact: at most 2^53, a power of two
 
 
 def _times(values: Float64, power: Int64) -> Float64:

@@ -154,6 +154,13 @@ PARTS = {  # of five aggregates: the value e, what is added of it and of its squ
     "the same, counted only": (CASED.format(x="fare"), STEPS, "count"),
     "in whole steps, counted only": (CASED.format(x="fare"), WHOLE, "count"),
     "in whole steps, as farthing has them": (CASED.format(x="fare"), WHOLE, "sum"),
+    "clamped by least and greatest": (CLAMPED, WHOLE, "sum"),
+    "by a cast that may fail": (CASED.format(x="fare"), [each.replace("TRY_CAST", "CAST") for each in WHOLE], "sum"),
+    "in 32 bits": (
+        CASED.format(x="fare"),
+        [each.replace("BIGINT", "INTEGER").replace("::DOUBLE AS", "::DOUBLE / 1024 AS") for each in WHOLE],
+        "sum",
+    ),
 }
 
 

@@ -100,9 +100,7 @@ class JointPrices:
 
     def variances(self, information: Ints) -> Floats:
         """Return the variances of lanes measured with those grains; very large where there are none."""
-        found = 1 / np.maximum(information, 1 / _UNKNOWN)
-        found /= self.worth
-        return found
+        return np.asarray(1 / np.maximum(information, 1 / _UNKNOWN) / self.worth)
 
     @cached_property
     def counts(self) -> list[int]:
@@ -430,9 +428,8 @@ def run_of(groups: Ints) -> slice | Ints:
     >>> run_of(np.array([3, 4, 5])), run_of(np.array([3, 5])).tolist()
     (slice(3, 6, None), [3, 5])
     """
-    if len(groups) and groups[-1] - groups[0] == len(groups) - 1 and (np.diff(groups) == 1).all():
-        return slice(int(groups[0]), int(groups[-1]) + 1)
-    return groups
+    follow = len(groups) and groups[-1] - groups[0] == len(groups) - 1 and (np.diff(groups) == 1).all()
+    return slice(int(groups[0]), int(groups[-1]) + 1) if follow else groups
 
 
 def in_blocks(function: Callable[..., Floats], *arrays: NDArray[Any]) -> Floats:

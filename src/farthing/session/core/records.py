@@ -46,7 +46,7 @@ _MANY = 1 << 17
 """More groups than so many are not compressed where they have many columns: to write them takes less time."""
 
 _LARGE = 1 << 29
-"""Nor are more bytes than so many written as they are: a ledger holds no record of twice as many."""
+"""More bytes than so many are compressed in any case: a ledger holds no record of twice as many."""
 
 _WHOLE = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
 """The types that whole numbers are written in where they are small enough."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _APART: Final = 1.02  # sums of about as many groups are told as surely as the largest of them
 _HALVED: Final = 80
-_STEPS: Final = 30
+_STEPS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)

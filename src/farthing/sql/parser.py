@@ -155,7 +155,7 @@ _CLAUSES: Final = {
         "DISTINCT",
         "leave DISTINCT out: groups are distinct already, and which values a table has is private",
     ),
-    "windows": ("WINDOW", "ask aggregates with GROUP BY"),
+    "windows": ("WINDOW", "write each window out where it is used: OVER (ORDER BY month)"),
     "sample": ("SAMPLE", "ask the whole table"),
     "into": ("INTO", "leave INTO out: questions write nothing"),
     "locks": ("FOR", "leave FOR out: questions write nothing"),

@@ -260,7 +260,7 @@ class SharesOfTotal:
         return np.asarray((state.grains[0] == 0) & room & ~self._whole & ~self._lost(state))
 
     def _lost(self, state: TotalState) -> Flags:
-        """Return the totals that are surely too small, as a pilot of them alone says: the rest is saved."""
+        """Return the totals, not clear, that a pilot of them alone says are surely too small: the rest is saved."""
         if self.named_loss or self.spend or not self.divided:
             return np.zeros(len(self.places), np.bool_)
         guess = self._guess(state, 0)

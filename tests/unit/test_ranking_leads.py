@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import farthing
-from farthing.accuracy.ranking import RankingContest
+from farthing.accuracy.ranking import RankingContest, RankingState, _leading
 from farthing.accuracy.ranking_cores import OWN, core_of
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements
@@ -81,19 +81,15 @@ def test_leads_within_a_block_are_known_better_than_groups_by_themselves():
 
 
 def test_the_noise_of_leads_is_what_their_information_says():
-    """Of four groups measured many times: the variance of a difference of two is two over what it is known with."""
-    rng, off, cap = np.random.default_rng(8), [], 1 << 30
-    for _ in range(400):
-        end = RankingContest(4, 0.05, GRAINS, cap).run(
-            None,
-            4,
-            lambda grains, groups: rng.standard_normal(len(groups)) / np.sqrt(grains * GRAINS),
-            lead=lambda grains, first, _: rng.standard_normal(len(first)) / np.sqrt(grains * GRAINS),
-        )
-        first, second = end.ordered[[0, 2]] - end.ordered[[1, 3]]
-        off += [first * np.sqrt(end.clocks[0] * GRAINS / 2), second * np.sqrt(end.clocks[2] * GRAINS / 2)]
+    """Of a thousand blocks of four groups: the variance of a difference of two is two over what it is known with."""
+    rng, blocks = np.random.default_rng(8), list(np.arange(4_000).reshape(-1, 4))
+    each = np.full(4_000, 25)
+    begun = RankingState.begun(np.zeros(4_000), 1, (4, 0.0))
+    end = _leading(begun, blocks, each, lambda grains, first, _: rng.standard_normal(len(first)) / np.sqrt(grains))
+    off = (end.leads[::2] - end.leads[1::2]) * np.sqrt(end.lead_information[::2] / 2)
 
-    assert np.std(off) == pytest.approx(1, abs=0.15)  # of 800: seven of its deviations
+    assert set(end.lead_grains.tolist()) == {75}
+    assert np.std(off) == pytest.approx(1, abs=0.12)  # of 2,000: seven of its deviations
 
 
 def test_others_pay_for_their_own_numbers_alone():

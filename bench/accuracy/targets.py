@@ -7,7 +7,7 @@ for the first places to come out right as often as asked; over one who also has 
 what any rule pays that is right as often as asked whatever the truth: docs/proofs/limits.ranking.md. In GDP as mu^2,
 under a pure budget as epsilon.
 
-    python bench/accuracy/targets.py [--quick] [--json FILE]
+    python bench/accuracy/targets.py [--quick] [--only KIND] [--json FILE]
 """
 
 from __future__ import annotations
@@ -191,14 +191,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
+    parser.add_argument("--only", choices=("share", "ratio", "ranking", "pure ranking"), help="one table alone")
     options = parser.parse_args()
     rng, runs = np.random.default_rng(20_240_801), 100 if options.quick else 1_000
-    records = {
-        "share": share_prices(),
-        "ratio": [ratio_price(part, 10_000.0, rng, runs) for part in (0.05, 0.2, 0.5, 0.8)],
-        "ranking": [ranking_price(name, rng, runs // 2, pure=False) for name in RANKED],
-        "pure ranking": [ranking_price(name, rng, runs // 4, pure=True) for name in RANKED],
+    tables = {
+        "share": share_prices,
+        "ratio": lambda: [ratio_price(part, 10_000.0, rng, runs) for part in (0.05, 0.2, 0.5, 0.8)],
+        "ranking": lambda: [ranking_price(name, rng, runs // 2, pure=False) for name in RANKED],
+        "pure ranking": lambda: [ranking_price(name, rng, runs // 4, pure=True) for name in RANKED],
     }
+    records = {name: table() for name, table in tables.items() if options.only in (None, name)}
     for name, rows in records.items():
         print(name)
         for row in rows:

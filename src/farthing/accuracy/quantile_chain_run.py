@@ -95,6 +95,14 @@ class ChainPlan(Protocol):
         """Whether groups that are too small for their target go on."""
 
     @property
+    def relative(self) -> float:
+        """The error allowed, in parts of the value; 0 for none."""
+
+    @property
+    def absolute(self) -> float:
+        """The error allowed, in units of the value; 0 for none."""
+
+    @property
     def centre(self) -> float:
         """The share of the rows that is looked for."""
 

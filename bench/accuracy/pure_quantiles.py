@@ -158,7 +158,8 @@ def main():
         )
     print(f"mean of one choice {np.mean([one['choice'] for one in cells]):.2f},", end=" ")
     print(f"of fresh {np.mean([one['refined'] for one in cells]):.2f}")
-    valued = [by_value(kind, target, groups, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
+    few, rng = max(groups // 5, 1), np.random.default_rng(8)
+    valued = [by_value(kind, target, few, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
     told(valued)
     if asked.json:
         asked.json.write_text(json.dumps({"rank": cells, "value": valued}, indent=1) + "\n")

@@ -73,8 +73,8 @@ def test_without_noise_the_interval_holds_the_quantile_and_is_narrow(counts, q, 
 
 def test_what_chains_may_use_up_adds_up_to_beta():
     """The parts of all chains of each group, over all their levels."""
-    groups, plan = 20, plan_of(0.3, absolute=2.0)
-    ranks = ranks_of({100: 2_000, 101: 900, 103: 50, 300: 4_000, 500: 6_000}, groups)
+    groups, plan = 20, plan_of(0.3, absolute=30.0)
+    ranks = ranks_of(dict.fromkeys(range(1024), 20), groups)
     run = BracketRun.of(plan, Trail.nothing(groups), np.zeros(groups, bool), ShownRanks(ranks, 1, seeded(3)).show)
     parts = []
     while run.active.any():

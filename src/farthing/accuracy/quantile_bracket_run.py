@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,6 +13,8 @@ from farthing.accuracy.quantile_run import within
 from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantile_chain_run import ChainPlan, Show
@@ -43,7 +46,7 @@ class BracketRun(QuantileChainRun):
     __slots__ = ()
 
     @classmethod
-    def of(cls, plan: ChainPlan, held: Trail, settled: Flags, show: Show | None) -> BracketRun:
+    def of(cls, plan: ChainPlan, held: Trail, settled: Flags, show: Show | None) -> Self:
         """Return the start: what is as narrow as the target from the beginning is an answer already."""
         made = super().of(plan, held, settled, show)
         made.active &= ~made.within(np.arange(len(held.paid)))
@@ -97,7 +100,7 @@ class BracketRun(QuantileChainRun):
         """How many standard deviations a threshold has to be off to be proved on its side, at the first attempt."""
         share = self.plan.centre
         chance = self.plan.share(np.array([MOST_PART]), np.array([0]))
-        return float(reach(share, chance)[0]) / np.sqrt(2 * ((1 - share) ** 2 + share**2))
+        return float(reach(share, chance)[0]) / math.sqrt(2 * ((1 - share) ** 2 + share**2))
 
     def _scouted(self, at: Int64, known: Flags, place: Int64, level: Int64, begins: Flags) -> None:
         """Fill in where the search looks next."""

@@ -267,7 +267,7 @@ class Brackets:
         """Return where thresholds around the likely place would be cheaper to prove than those on both sides."""
         columns, (low, high) = np.arange(len(self.low)), self.ends
         with np.errstate(divide="ignore", invalid="ignore"):
-            price = 0.0
+            price = np.zeros(len(self.low))
             for row, known in ((low, self._near[0] <= self.low), (high, self._near[1] >= self.high)):
                 each = 1 / np.abs(self.off[row, columns])
                 held = np.where(self.trying[row, columns], 1 / self.noise[row, columns], 0.0)

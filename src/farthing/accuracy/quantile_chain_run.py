@@ -21,6 +21,7 @@ from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from numpy.typing import NDArray
 
@@ -200,7 +201,7 @@ class QuantileChainRun:
     left: Float64  # the part of beta that no chain has yet
 
     @classmethod
-    def of(cls, plan: ChainPlan, held: Trail, settled: Flags, show: Show | None) -> QuantileChainRun:
+    def of(cls, plan: ChainPlan, held: Trail, settled: Flags, show: Show | None) -> Self:
         """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)

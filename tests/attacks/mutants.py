@@ -1445,6 +1445,13 @@ FORMULAS = (
         "pure quantiles",
     ),
     _one(
+        "sides of a pure quantile told at an eighth of the noise",
+        "accuracy/quantile_bracket_run.py",
+        "        far = reach(plan.centre, chance) * scale + 1\n",
+        "        far = reach(plan.centre, chance) * scale / 8 + 1\n",
+        "pure quantiles",
+    ),
+    _one(
         "the chains of a pure quantile carried on by two",
         "session/answering/quantile.py",
         "        if not receipt.exclusive:\n",

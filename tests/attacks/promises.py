@@ -124,6 +124,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a quantile's bets that win what they need more often than their chance",
         "a look at several quantiles told as nine of it",
     ),
+    "the interval of a quantile holds it as often as is told": (
+        "sides of a pure quantile told at an eighth of the noise",
+    ),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.quantile_brackets import MOST_PART, Brackets, ValueTarget
+from farthing.accuracy.quantile_brackets import MOST_PART, ValueBrackets, ValueTarget
 from farthing.accuracy.quantile_chain_run import HOPELESS, LEVELS, STEPS, QuantileChainRun, reach
 from farthing.accuracy.quantile_run import within
 from farthing.rounding import FARTHING
@@ -73,7 +73,7 @@ class BracketRun(QuantileChainRun):
         self.begun[some] += 1
         self.left[some] -= part
 
-    def _brackets(self, at: Int64) -> Brackets:
+    def _brackets(self, at: Int64) -> ValueBrackets:
         """Return what the searches of these groups see."""
         chains, asked = self.chains, self.plan.asked
         target = ValueTarget(asked, self.plan.relative, self.plan.absolute)
@@ -93,7 +93,7 @@ class BracketRun(QuantileChainRun):
         least = np.maximum.accumulate(off - noise, axis=0)  # D rises: a place is no lower than those before it
         most = np.minimum.accumulate((off + noise)[::-1], axis=0)[::-1]
         off = np.clip(off, least, np.maximum(most, least))
-        return Brackets(thresholds, off, noise, trying, self.low[at] - 1, self.high[at], target)
+        return ValueBrackets(thresholds, off, noise, trying, self.low[at] - 1, self.high[at], target)
 
     @property
     def _needs(self) -> float:

@@ -101,7 +101,7 @@ class ValueTarget(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Brackets:
+class ValueBrackets:
     """What the searches of some groups see; thresholds rise, and both ends of the range are among them.
 
     Attributes:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from farthing.limits import Limit
     from farthing.privacy.loss import Booked
     from farthing.query.aftermath import Aftermath
+    from farthing.query.comparison import ComputedNumber
     from farthing.trace import Trace
 
 Float64 = NDArray[np.float64]
@@ -56,6 +57,8 @@ class Answer(Tabular):
         facts: what was asked, as plain values: version, data, question, unit, bounds, keys, targets, confidence.
         kept: the share of all rows that the bounds keep, with an interval at this confidence, where a bounds report of
             the same question was paid for before; else None.
+        computed: the columns that are computed of released ones, as LAG is, with how many of their intervals each holds
+            on: see `confidence_of`.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -87,6 +90,7 @@ class Answer(Tabular):
     _together: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     kept: Share | None = None
+    computed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def confidence_together(self) -> float:
@@ -105,6 +109,23 @@ class Answer(Tabular):
         (0.95, 0.888, 0.95)
         """
         return self.confidence if self._together is None else min(round(self._together, 12), 1.0)
+
+    def confidence_of(self, name: str) -> float:
+        """Return the chance that an interval of one column holds its truth, by itself.
+
+        It is `confidence` where the number was measured. What is computed of released numbers, as LAG is, holds where
+        all of their intervals do: the chances of a miss of as many add up, unless they all hold at once anyway.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"m": [1, 2, 2]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> text = "SELECT m, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY m) AS more FROM data GROUP BY m"
+        >>> answer = s.sql(text, keys={"m": [1, 2]}, absolute=50)
+        >>> answer.confidence_of("n"), answer.confidence_of("more")
+        (0.95, 0.9)
+        """
+        many = 1 if self.target is not None and self.target.simultaneous else self.computed.get(name, 1)
+        return round(max(0.0, 1 - many * (1 - self.confidence)), 12)
 
     @property
     def name(self) -> str:
@@ -272,12 +293,14 @@ class Answer(Tabular):
         return self._data_set in {"", data_set}
 
     def arranged(self, aftermath: Aftermath, shown: tuple[str, ...] = ()) -> Answer:
-        """Return the same answer as HAVING, ORDER BY, LIMIT and ROUND leave it: free, it reads released numbers only.
+        """Return the same answer as HAVING, ORDER BY, LIMIT, ROUND and LAG leave it: free, of released numbers alone.
 
         Args:
-            aftermath: which groups are shown, in which order.
+            aftermath: which groups are shown, in which order, and what is computed beside them.
             shown: the columns in the order of the SELECT list; by default the keys, then the aggregates.
         """
+        if aftermath.comparisons:
+            return self._with(aftermath.comparisons).arranged(replace(aftermath, comparisons=()), shown)
         rounded = dict(aftermath.rounded)
         columns = tuple(cells.rounded(rounded.get(name)) for name, cells in zip(self.names, self.columns, strict=True))
         if aftermath.shows_all or self.keys is None:
@@ -299,6 +322,16 @@ class Answer(Tabular):
             _shown=shown,
         )
 
+    def _with(self, comparisons: tuple[ComputedNumber, ...]) -> Answer:
+        """Return the same answer with columns that are computed of its own."""
+        own = dict(zip(self.names, self.columns, strict=True))
+        reached = np.ones(len(self.paid_by_group), np.bool_)
+        for one in comparisons:
+            value, lower, upper, estimate = one.told(own, self.keys)
+            own[one.name] = Cells(value, lower, upper, reached, estimate)
+        counts = {one.name: len(one.cells) for one in comparisons}
+        return replace(self, names=tuple(own), columns=tuple(own.values()), computed=counts)
+
     def to_arrow(self, *, estimate: bool = False) -> pa.Table:
         """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid; kept if known.
 
@@ -316,8 +349,11 @@ class Answer(Tabular):
                 columns[name] = self.keys.column(name)
                 continue
             cells = self[name]
-            columns |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
-            columns |= {f"{name}_estimate": cells.estimate} if estimate else {}
+            told = {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
+            told |= {f"{name}_estimate": cells.estimate} if estimate else {}
+            columns |= (
+                {one: pa.array(told[one], mask=np.isnan(told[one])) for one in told} if name in self.computed else told
+            )
         reached = np.logical_and.reduce([cells.met for cells in self.columns])
         columns |= {"met": reached, "paid": self.paid_by_group}
         if self.kept is not None and "kept" not in columns:
@@ -379,7 +415,12 @@ class Answer(Tabular):
         if self.confidence_together < self.confidence:
             sure += f" ({self.confidence_together:.4g} together with earlier answers)"
         counted = "" if self.kept is None else f"; counts about {self.kept} of the rows"
-        return f"{', '.join(self.names)} {goal}, {sure}{by}{counted}"
+        measured = ", ".join(name for name in self.names if name not in self.computed)
+        less = {name: self.confidence_of(name) for name in self.computed}
+        told = ", ".join(f"{name} {chance:.4g}" for name, chance in less.items() if chance < self.confidence)
+        return f"{measured} {goal}, {sure}{by}{counted}" + (
+            f"; computed of them, with confidence: {told}" if told else ""
+        )
 
     @property
     def price(self) -> str:

@@ -3,8 +3,11 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from levels import ALPHA
+from scipy.stats import binom
 
 from farthing import Bounds, Budget, Gdp, Pure, Session
+from farthing.accuracy.group_guess import GroupGuess
 from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal
 from farthing.accuracy.total_state import TotalState
@@ -161,12 +164,12 @@ def test_loose_targets_cost_little_in_every_run(target, beta):
 
 
 def test_zcdp_and_a_pure_budget():
-    """Both answer shares; what is added up over groups needs Gaussian noise, and a pure budget refuses it, free."""
+    """Both answer shares; a running total over the whole needs Gaussian noise, and a pure budget refuses it, free."""
     with opened(budget=Budget(rho=2, delta=1e-6)) as session:
         assert session.sql(SHARE, keys=KEYS, absolute=0.05).met.all()
     with opened(budget=Budget(epsilon=400)) as session:
         with pytest.raises(UnsupportedQuery, match="pure budget"):
-            session.sql(RUNNING, keys=KEYS, absolute=50)
+            session.sql(RUNNING.replace(" AS n", " / SUM(COUNT(*)) OVER () AS n"), keys=KEYS, absolute=0.1)
         assert not session.history()
         plan = session.plan(SHARE, keys=KEYS, absolute=0.05)
         for how in ({"absolute": 0.04}, {"absolute": 0.02}, {"relative": 0.3}, {"loss": Pure(3)}):
@@ -319,6 +322,65 @@ def test_running_totals_and_what_they_cost():
     assert fresh.paid.value**2 == pytest.approx(first.paid.value**2 + sharper.paid.value**2, rel=1e-3)
 
 
+def test_pure_running_totals_are_sums_of_groups_that_are_measured_alike():
+    """The price is known, whatever the groups hold; a sharper one pays the rest, refusals and repeats nothing."""
+    sure, truth = {"keys": KEYS, "confidence": 0.999999}, np.array(
+        [sum(size for other, size in SIZES.items() if other >= zone) for zone in SIZES]
+    )  # fmt: skip
+    with opened(budget=Budget(epsilon=20)) as session:
+        plan = session.plan(RUNNING, absolute=200, **sure)
+        first = session.sql(RUNNING, absolute=200, **sure)
+        sharper, again = first.refine(absolute=100), session.sql(RUNNING, relative=0.1, absolute=150, **sure)
+        scaled = session.sql(RUNNING.replace(" AS n", " / 60 AS n"), absolute=100 / 60, **sure)
+        sums = session.sql(RUNNING.replace("COUNT(*)", "SUM(CLAMP(fare, 0, 10))"), absolute=2_000, **sure)
+        whole = session.sql("SELECT zone, SUM(COUNT(*)) OVER () AS n FROM rides GROUP BY zone", absolute=300, **sure)
+        spent = session.spent
+        with pytest.raises(InvalidTarget, match="a relative target of a total over groups under a pure budget"):
+            session.sql(RUNNING, relative=0.1, **sure)
+        with pytest.raises(OutOfReach):
+            session.sql(RUNNING, absolute=1e-3, **sure)
+        with pytest.raises(UnsupportedQuery, match="a running total over the whole under a pure budget"):
+            session.plan(RUNNING.replace(" AS n", " / SUM(COUNT(*)) OVER () AS n"), absolute=0.1, **sure)
+        assert spent == session.spent
+        named = session.sql(RUNNING, loss=Pure(2), cap=None, **sure)
+
+    assert plan.reachable
+    assert first.paid == plan.worst_price
+    assert 0.5 * 200 < plan.half_width <= 200
+    assert not again.paid
+    assert not scaled.paid
+    for answer, true in ((first, truth), (sharper, truth), (scaled, truth / 60), (sums, truth * 5.0), (named, truth)):
+        assert answer.met.all()
+        assert ((answer.lower <= true) & (true <= answer.upper)).all()
+    assert ((whole.lower <= 10_000) & (10_000 <= whole.upper)).all()
+    assert np.abs(sharper.value - truth).max() <= 100
+
+
+@pytest.mark.thorough
+@pytest.mark.statistical
+def test_every_pure_running_total_is_covered():
+    """Sums of 1, 2, ... 30 groups in partitions of their own; of half the noise's scale they would be missed too often.
+
+    Power: a sum of one group alone is then told at the width of P[|noise| > w/2], a miss in more than a fifth.
+    """
+    runs, many = 300, 30
+    keys = pa.table({"run": np.repeat(np.arange(runs), many), "step": np.tile(np.arange(many), runs)})
+    rows = pa.table({"run": [0], "step": [0]})
+    text = "SELECT run, step, SUM(COUNT(*)) OVER (PARTITION BY run ORDER BY step) AS n FROM data GROUP BY 1, 2"
+    with Session(rows, name="data", budget=Budget(epsilon=20)) as session:
+        answer = session.sql(text, keys=keys, absolute=60, cap="all")
+    truth = np.where(keys["run"].to_numpy() == 0, 1.0, 0.0)
+    half, off = (answer.upper - answer.lower) / 2, np.abs(answer.value - truth)
+    missed, caught = (
+        (off > part * half).reshape(runs, many).sum(axis=0) for part in (1.0, 0.25)
+    )  # fmt: skip
+    allowed = binom.isf(ALPHA / many, runs, 0.05)
+
+    assert answer.met.all()
+    assert missed.max() <= allowed
+    assert caught.min() > allowed
+
+
 def test_running_totals_within_partitions_and_with_equals():
     """PARTITION BY begins anew; groups that are alike in the order count together; a total alone is that of all."""
     text = "SELECT zone, late, SUM(COUNT(*)) OVER ({}) AS n FROM rides GROUP BY zone, late"
@@ -346,9 +408,12 @@ def test_a_total_that_is_surely_too_small_pays_little():
     """No share of an empty total can be told: it is given up once that is plain, and goes on under a larger cap."""
     few = pa.table({"zone": np.repeat(["north", "south", "east"], [30, 30, 50])})
     cap = Gdp(0.3)
-    for absolute, most in ((0.02, 0.03), (0.1, 0.15)):
+    many = [f"zone {number}" for number in range(12)]
+    loose = ({"relative": 0.2}, many, 0.15), ({"relative": 0.3}, many, 0.25)
+    fine = (({"absolute": absolute}, ["centre", "port"], most) for absolute, most in ((0.02, 0.03), (0.1, 0.15)))
+    for target, zones, most in (*fine, *loose):
         with Session(few, name="rides", budget=BUDGET) as session:
-            how = {"keys": {"zone": ["centre", "port"]}, "absolute": absolute}
+            how = {"keys": {"zone": zones}, **target}
             first = session.sql(SHARE, cap=cap, **how)
             assert first.paid.value**2 <= most * cap.value**2
             assert not first.met.any()
@@ -359,6 +424,23 @@ def test_a_total_that_is_surely_too_small_pays_little():
         later = session.sql(SHARE, cap=Gdp(12), **how)
         assert later.met.all()
         assert ((later.lower <= 0.5) & (later.upper >= 0.5)).all()
+
+
+@pytest.mark.parametrize("target", [(0.3, 0.0), (0.3, 0.05), (0.1, 0.08), (0.0, 0.2), (0.05, 0.2)])
+def test_no_share_costs_less_than_the_least(target):
+    """Whatever the share, and however the price is split: the least is below, and some share comes near."""
+    for count, together in ((2, 1), (5, 3), (40, 1)):
+        one = SharesOfTotal(np.zeros(count, np.int64), target, 0.05, 1.0, together, 1 << 58)
+        least = float(one.least(np.full(count, 900.0), np.full(count, 2.0))[0])
+        shares = np.append(np.linspace(1e-3, 1, 2_001), 1 / count)
+        nothing = np.zeros(len(shares))
+        wide = SharesOfTotal(np.zeros(len(shares), np.int64), target, 0.05, 1.0, together, 1 << 58)
+        object.__setattr__(wide, "sizes", np.full(len(shares), float(count)))
+        guess = GroupGuess(900 * shares, np.full(len(shares), 900.0), shares, nothing, nothing)
+        costs = wide._costs(guess, np.full(len(shares), 2.0)).min(axis=0)
+
+        assert least <= costs.min() * (1 + 1e-9)
+        assert costs.min() <= 1.2 * least or 0 < target[1] < target[0]
 
 
 def test_plans_say_why_nothing_is_paid():

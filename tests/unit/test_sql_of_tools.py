@@ -45,6 +45,7 @@ def told(text):
     lines += [str(join) for join in found.joins]
     lines += [] if found.where is None else [f"WHERE {found.where}"]
     after = found.aftermath
+    lines += [f"column {one.name}: {one}" for one in after.comparisons]
     lines += [] if after.having is None else [f"HAVING {after.having}"]
     order = ", ".join(f"{key.key}{' DESC' if key.descending else ''}" for key in after.order)
     return lines + ([f"ORDER BY {order}"] if order else []) + ([] if after.limit is None else [f"LIMIT {after.limit}"])

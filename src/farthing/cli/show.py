@@ -148,8 +148,10 @@ def answer_table(
             table.add_column(name, no_wrap=True)
             continue
         table.add_column(name, justify="right", no_wrap=True)
-        table.add_column(f"{answer.confidence * 100:.6g}% interval", justify="right", no_wrap=True)
-        digits[name] = digits_of([(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen])
+        table.add_column(f"{answer.confidence_of(name) * 100:.6g}% interval", justify="right", no_wrap=True)
+        digits[name] = digits_of(
+            [(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen if row[f"{name}_lower"] is not None]
+        )
     if ending:
         table.add_column("met", no_wrap=True)
         table.add_column(f"paid ({answer.paid.parameter})", justify="right", no_wrap=True)
@@ -196,6 +198,10 @@ def _cells(row: dict[str, Any], name: str, digits: int | None) -> tuple[str, ...
     if digits is None:
         return ("NULL" if row[name] is None else str(row[name]),)
     low, high = row[f"{name}_lower"], row[f"{name}_upper"]
+    if low is None:
+        return "NULL", ""
+    if row[name] is None:
+        return "NULL", f"{number(low, digits)} .. {number(high, digits)}"
     return number(row[name], digits), f"{number(low, digits)} .. {number(high, digits)}"
 
 

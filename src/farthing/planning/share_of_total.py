@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from farthing.accuracy.share_of_total import SharesOfTotal
 from farthing.accuracy.total_state import TotalState
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
-from farthing.plain_arrays import numbers_of
 from farthing.planning.joint_measures import grain_limit
-from farthing.query.running_total import OverGroups, RunningKey, RunningTotal
+from farthing.query.key_order import partitions, ranks
+from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
@@ -119,24 +119,8 @@ def sums_of(query: Query, places: Ints) -> RunningSums | None:
     asked, keys = share_of(query), query.keys
     if not isinstance(asked, RunningTotal):
         return None
-    ranks = np.zeros(query.groups, np.int64)
-    for key in asked.order if keys is not None else ():
-        codes = _ranked(keys.column(key.column), key)  # type: ignore[union-attr]
-        ranks = np.unique(ranks * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
-    return RunningSums.of(places, ranks)
-
-
-def _ranked(column: Any, key: RunningKey) -> Ints:
-    """Return the places of values in an order, equal ones alike, int64[groups]."""
-    import pyarrow.compute as pc
-
-    found = column.dictionary_encode()
-    values = found.dictionary
-    order = pc.array_sort_indices(values, order="descending" if key.descending else "ascending")
-    ranks = np.empty(len(values) + 1, np.int64)
-    ranks[numbers_of(order)] = np.arange(1, len(values) + 1)
-    ranks[-1] = 0 if key.nulls_first else len(values) + 1
-    return ranks[numbers_of(pc.fill_null(found.indices, len(values))).astype(np.int64)]
+    order = np.zeros(query.groups, np.int64) if keys is None else ranks(keys.column, asked.order, query.groups)
+    return RunningSums.of(places, order)
 
 
 def share_of(query: Query) -> OverGroups:
@@ -152,10 +136,7 @@ def places_of(query: Query) -> Ints:
         InvalidKeys: no total has two groups.
     """
     over, keys = share_of(query).over, query.keys
-    places = np.zeros(query.groups, np.int64)
-    for name in over if keys is not None else ():
-        codes = numbers_of(keys.column(name).dictionary_encode(null_encoding="encode").indices).astype(np.int64)  # type: ignore[union-attr]
-        places = np.unique(places * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
+    places = np.zeros(query.groups, np.int64) if keys is None else partitions(keys.column, over, query.groups)
     if isinstance(share_of(query), ShareOfTotal) and query.groups == int(places.max(initial=-1)) + 1:
         raise InvalidKeys(
             "each group is the whole of its total",

@@ -1,4 +1,4 @@
-"""What is done to a released answer: HAVING, ORDER BY, LIMIT, OFFSET, ROUND. It sees released columns only: free."""
+"""What is done to a released answer: HAVING, ORDER BY, LIMIT, ROUND, LAG. It sees released columns only: free."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from farthing.query.comparison import ComputedNumber
     from farthing.query.rounding import Rounding
 
 
@@ -66,6 +67,7 @@ class Aftermath:
         limit: the most groups that are shown, or None.
         offset: how many are left out before the first.
         rounded: the columns that are shown in fewer digits, with how.
+        comparisons: the columns that are computed of others, as LAG is, before they are rounded.
 
     >>> import pyarrow as pa
     >>> least = Compare(Column("n"), Operator.GE, Literal(3))
@@ -79,6 +81,7 @@ class Aftermath:
     limit: int | None = None
     offset: int = 0
     rounded: tuple[tuple[str, Rounding], ...] = ()
+    comparisons: tuple[ComputedNumber, ...] = ()
 
     def __post_init__(self) -> None:
         roots = [key.key for key in self.order] + ([] if self.having is None else [self.having])

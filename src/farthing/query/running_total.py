@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from farthing.errors import InvalidBounds, UnsupportedQuery
-from farthing.query.share_of_total import Counted, ShareOfTotal
+from farthing.query.share_of_total import Counted, ShareOfTotal, check_total
 
 if TYPE_CHECKING:
+    from farthing.query.key_order import OrderKey
     from farthing.query.measures import Measure
-
-
-@dataclass(frozen=True, slots=True)
-class RunningKey:
-    """One key of the order in which groups are added up: a grouping column."""
-
-    column: str
-    descending: bool = False
-    nulls_first: bool = False
-
-    def __str__(self) -> str:
-        return self.column + " DESC" * self.descending + " NULLS FIRST" * self.nulls_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +27,13 @@ class RunningTotal:
 
     part: Counted
     over: tuple[str, ...] = ()
-    order: tuple[RunningKey, ...] = ()
+    order: tuple[OrderKey, ...] = ()
     divided: bool = False
     factor: float = 1.0
     form: ClassVar[str] = "running"
 
     def __post_init__(self) -> None:
-        if getattr(self.part, "lower", 0.0) < 0:
-            raise InvalidBounds(
-                "a total over groups of values that may be negative",
-                rule="lower >= 0 for the values that are added up",
-                got=str(self.part),
-                next_step="pass lower=0, if the values are not negative",
-            )
-        if not 0 < self.factor < math.inf:
-            raise UnsupportedQuery(
-                "a total over groups times a number that is not above zero",
-                construct="a total over groups",
-                rule="a total may be multiplied by a number above 0, such as 100",
-                got=repr(self.factor),
-                next_step="multiply the answer",
-            )
+        check_total(("a total", "over groups"), self.part, self.factor)
 
     @property
     def measures(self) -> tuple[Measure, ...]:

@@ -24,6 +24,33 @@ class Counted(Protocol):
         """Return the identity text."""
 
 
+def check_total(words: tuple[str, str], part: Counted, factor: float, *, why: str = "") -> None:
+    """Refuse what is told of a total whose values may be negative, or that is multiplied by a number not above zero.
+
+    Args:
+        words: what it is: "a share", "of a total".
+        part: what is counted or added up.
+        factor: what is multiplied by.
+        why: what the rule of values adds.
+    """
+    told, of = words
+    if getattr(part, "lower", 0.0) < 0:
+        raise InvalidBounds(
+            f"{told} {of} of values that may be negative",
+            rule=f"lower >= 0 for the values that are added up{why}",
+            got=str(part),
+            next_step="pass lower=0, if the values are not negative",
+        )
+    if not 0 < factor < math.inf:
+        raise UnsupportedQuery(
+            f"{told} {of} times a number that is not above zero",
+            construct=f"{told} {of}",
+            rule=f"{told} may be multiplied by a number above 0, such as 100",
+            got=repr(factor),
+            next_step="multiply the answer",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ShareOfTotal:
     """A count or sum of a group over the sum of the same of several groups: COUNT(*) / SUM(COUNT(*)) OVER ().
@@ -42,21 +69,8 @@ class ShareOfTotal:
     form: ClassVar[str] = "share"
 
     def __post_init__(self) -> None:
-        if getattr(self.part, "lower", 0.0) < 0:
-            raise InvalidBounds(
-                "a share of a total of values that may be negative",
-                rule="lower >= 0 for the values that are added up: near a total of zero a share says nothing",
-                got=str(self.part),
-                next_step="pass lower=0, if the values are not negative",
-            )
-        if not 0 < self.factor < math.inf:
-            raise UnsupportedQuery(
-                "a share of a total times a number that is not above zero",
-                construct="a share of a total",
-                rule="a share may be multiplied by a number above 0, such as 100",
-                got=repr(self.factor),
-                next_step="multiply the answer",
-            )
+        why = ": near a total of zero a share says nothing"
+        check_total(("a share", "of a total"), self.part, self.factor, why=why)
 
     @property
     def measures(self) -> tuple[Measure, ...]:

@@ -14,6 +14,7 @@ from farthing.query.measures import Total
 from farthing.query.pairs import Pair
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Type
+from farthing.sql.asked_numbers import Read
 from farthing.sql.nodes import holds
 from farthing.sql.ranges import as_number, range_of, when_one, wide
 
@@ -22,32 +23,8 @@ if TYPE_CHECKING:
 
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.bounding import Bounds
-    from farthing.query.rounding import Rounding
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One aggregate as it was read.
-
-    Attributes:
-        aggregate: what is computed.
-        name: the column's name where the text gives none.
-        max_rows: the most rows of one unit in a group, where a count's own bounds say so.
-        over: of what is told of several groups, the grouping columns in which the groups of one total are alike.
-        order: of a running total, the keys in whose order groups are added up.
-        each: whether these must tell every group of a total from the others.
-        rounding: what is done to the released number, or None.
-    """
-
-    aggregate: Aggregate
-    name: str
-    max_rows: int | None = None
-    over: tuple[Node, ...] = ()
-    order: tuple[Node, ...] = ()
-    each: bool = False
-    rounding: Rounding | None = None
 
 
 @dataclass(frozen=True, slots=True)

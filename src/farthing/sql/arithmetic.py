@@ -23,7 +23,8 @@ from farthing.query.aggregates import (
 from farthing.query.counts import CountValues
 from farthing.query.expressions import Call, Case, Expression, FunctionName, IsNull, Literal, Not, Scalar
 from farthing.query.schema import Type
-from farthing.sql.aggregates import Aggregates, Read, inner
+from farthing.sql.aggregates import Aggregates, inner
+from farthing.sql.asked_numbers import Read
 from farthing.sql.combination import Combination
 from farthing.sql.ranges import clamped, wide
 

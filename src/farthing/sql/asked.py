@@ -82,12 +82,20 @@ class Asked:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the numbers that are shown, beside what they are about."""
-        shown = {output.name: output for output in self.outputs}
+        shown = {one.name for one in self.outputs} | {one.name for one in self.aftermath.comparisons}
         rounded = ", ".join(f"{name} to {how}" for name, how in self.aftermath.rounded if name in shown)
         found = [f"rounded: {rounded}, ends outward; targets are those of the numbers before"] if rounded else []
         totals = any(isinstance(output.aggregate, OverGroups) for output in self.outputs)
         if totals and self.aftermath.having is not None:
             found.append("groups that HAVING, QUALIFY or WHERE of the answer hides are in the totals")
+        for one in self.aftermath.comparisons:
+            columns = ", ".join(dict.fromkeys(name for name, _ in one.cells))
+            many = f": its interval holds where those of the {len(one.cells)} numbers do" if len(one.cells) > 1 else ""
+            found.append(f"{one.name} is computed of {columns} as released{many}")
+        if self.aftermath.having is not None and any(
+            where for one in self.aftermath.comparisons for _, where in one.cells
+        ):
+            found.append("groups that HAVING, QUALIFY or WHERE of the answer hides count as groups before and after")
         return tuple(found)
 
     @property

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from farthing.sql.total import total_in
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -53,13 +51,21 @@ def computed(node: Node, bodies: Mapping[str, Node], above: Node, alias: str, so
 
 
 def check_whole(node: Node, asked: Asked, above: Node, source: SqlText) -> None:
-    """Refuse a total over groups of which a SELECT between it and the question keeps some only."""
+    """Refuse a total over groups, or LAG, of which a SELECT between it and the question keeps some only.
+
+    Args:
+        node: what is computed, in the words of the SELECT above: what the columns below are was computed before.
+        asked: the question.
+        above: the SELECT.
+        source: the text.
+    """
     before = asked.aftermath
     cut = before.having is not None or before.limit is not None or before.offset > 0
-    if total_in(node) is not None and (cut or above.args.get("where") is not None):
+    kinds = {type(part).__name__ for part in node.walk()}
+    if kinds & {"Window", "Subquery", "Select"} and (cut or above.args.get("where") is not None):
         raise source.refuse(
-            "a share of a total of an answer that was cut",
-            "compute the share below HAVING, WHERE and LIMIT: they would choose what is added up",
+            "a number of several groups of an answer that was cut",
+            "compute shares, totals and LAG below HAVING, WHERE and LIMIT: they would choose which groups there are",
             above,
         )
 

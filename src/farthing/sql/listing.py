@@ -6,22 +6,26 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from farthing.errors import UnsupportedQuery
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
-from farthing.query.running_total import OverGroups, RunningKey
+from farthing.query.key_order import OrderKey
+from farthing.query.running_total import OverGroups
 from farthing.query.schema import Type
 from farthing.query.share_of_total import ShareOfTotal
-from farthing.sql.aggregates import Aggregates, Read, inner
-from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
+from farthing.sql.aggregates import Aggregates, inner
+from farthing.sql.arithmetic import ADVICE
+from farthing.sql.compared import is_sum_of, neighbour_in, read_compared, read_plain
 from farthing.sql.grouping_sets import is_level, node_sets
 from farthing.sql.rounded import peeled
-from farthing.sql.total import read_share, total_in
+from farthing.sql.total import total_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.query.aggregates import Aggregate
     from farthing.query.rounding import Rounding
+    from farthing.sql.asked_numbers import Read
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
     from farthing.sql.translator import Translator
@@ -113,7 +117,10 @@ class Listed:
         return next((item for item in self.items if item.scalar is not None and item.scalar.canonical() == text), None)
 
     def named(self, groups: list[Group], reader: NodeReader) -> tuple[tuple[NamedAggregate, ...], tuple[str, ...]]:
-        """Return the aggregates with their names, and the names of all items; other columns are refused."""
+        """Return the aggregates with their names, and the names of all items; other columns are refused.
+
+        What is computed of released numbers is left to `comparisons`.
+        """
         taken = {group.name.casefold() for group in groups}
         taken |= {item.alias.casefold() for item in self.items if item.scalar is None and item.alias}
         outputs, columns = list[NamedAggregate](), list[str]()
@@ -121,13 +128,13 @@ class Listed:
             if item.scalar is not None:
                 columns.append(self._group(item, groups))
                 continue
-            name = item.alias or _free("grouping" if item.read is None else item.read.name, taken)
+            name = item.alias or free_name("grouping" if item.read is None else item.read.name, taken)
             if name in columns or any(name.casefold() == group.name.casefold() for group in groups):
                 raise self.source.refuse(
                     f"alias {name!r}", "the answer needs a name of its own: COUNT(*) AS n", item.node, name.upper()
                 )
             taken.add(name.casefold())
-            if item.read is not None:
+            if item.read is not None and item.read.compared is None:
                 outputs.append(NamedAggregate(name, within(item.read, groups_by_text(groups), reader)))
             columns.append(name)
         return tuple(outputs), tuple(columns)
@@ -149,17 +156,27 @@ class Listed:
 
 
 def read_number(node: Node, aggregates: Aggregates, select: Node) -> Read | None:
-    """Return the aggregate that a number of the SELECT list is, with the rounding around it; None for anything else."""
+    """Return what a number of the SELECT list is, with the rounding around it; None for anything else."""
     body, rounding = peeled(node, aggregates.reader.source)
-    if total_in(body) is not None:
-        read = read_share(body, aggregates, select)
-    elif is_arithmetic(body):
-        read = read_arithmetic(body, aggregates)
-    elif inner(body) is not None:
-        read = aggregates.read(body)
-    else:
+    read = read_over_groups(body, aggregates, select) or read_plain(body, aggregates, select)
+    return read if rounding is None or read is None else replace(read, rounding=rounding)
+
+
+def read_over_groups(node: Node, aggregates: Aggregates, select: Node) -> Read | None:
+    """Return a number that is made of several groups: a share, a total, LAG, and what computes with them; else None."""
+    if neighbour_in(node) is not None:
+        return read_compared(node, aggregates, select)
+    if total_in(node) is None:
         return None
-    return read if rounding is None else replace(read, rounding=rounding)
+    try:
+        return read_plain(node, aggregates, select)
+    except UnsupportedQuery as refused:
+        if not is_sum_of(node):
+            raise
+        try:
+            return read_compared(node, aggregates, select)
+        except UnsupportedQuery:
+            raise refused from None
 
 
 def groups_by_text(groups: list[Group]) -> dict[str, str]:
@@ -177,19 +194,24 @@ def within(read: Read, named: Mapping[str, str], reader: NodeReader) -> Aggregat
     """
     if not isinstance(read.aggregate, OverGroups):
         return read.aggregate
-    over = tuple(sorted(_groups_of("PARTITION BY", read.over, reader, named)))
+    over = tuple(sorted(groups_of("PARTITION BY", read.over, reader, named)))
     if isinstance(read.aggregate, ShareOfTotal):
         return replace(read.aggregate, over=over)
-    keys = _groups_of("ORDER BY", tuple(node.this for node in read.order), reader, named)
-    if read.each and set(named.values()) - {*over, *keys}:
+    order = order_of(read.order, reader, named)
+    if read.each and set(named.values()) - {*over, *(key.column for key in order)}:
         advice = "add the other columns of GROUP BY to ORDER BY or PARTITION BY, or leave ROWS out"
         raise reader.source.refuse("a running total over ROWS that are alike in ORDER BY", advice, read.order[0])
-    pairs = zip(keys, read.order, strict=True)
-    order = (RunningKey(name, *(bool(node.args.get(how)) for how in ("desc", "nulls_first"))) for name, node in pairs)
-    return replace(read.aggregate, over=over, order=tuple(order))
+    return replace(read.aggregate, over=over, order=order)
 
 
-def _groups_of(word: str, nodes: tuple[Node, ...], reader: NodeReader, named: Mapping[str, str]) -> list[str]:
+def order_of(nodes: tuple[Node, ...], reader: NodeReader, named: Mapping[str, str]) -> tuple[OrderKey, ...]:
+    """Return the keys of an order of groups."""
+    names = groups_of("ORDER BY", tuple(node.this for node in nodes), reader, named)
+    pairs = zip(names, nodes, strict=True)
+    return tuple(OrderKey(name, *(bool(node.args.get(how)) for how in ("desc", "nulls_first"))) for name, node in pairs)
+
+
+def groups_of(word: str, nodes: tuple[Node, ...], reader: NodeReader, named: Mapping[str, str]) -> list[str]:
     """Return the grouping columns that nodes name, each once; refuse other values."""
     found: list[str] = []
     for node in nodes:
@@ -332,7 +354,7 @@ def _group_name(node: Node, scalar: Scalar, reader: Translator, listed: Listed, 
     called = alias if alias is not None else _called(node if item is None else item.node, scalar, reader)
     if called is None:
         made = scalar.name.rpartition(".")[2] if isinstance(scalar, Column) else _words(scalar)
-        return _free(made, taken | set(own))
+        return free_name(made, taken | set(own))
     if called.casefold() in taken:
         raise reader.source.refuse(f"alias {called!r}", "give each column a name of its own", node)
     return own[called.casefold()] if scalar == Column(own.get(called.casefold(), "")) else called
@@ -358,7 +380,7 @@ def _words(scalar: Scalar) -> str:
     return "_".join(re.findall(r"\w+", str(scalar)))[:40].lower() or "value"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """Return a name that is not taken: count, count_2, count_3."""
     tried, number = name, 2
     while tried.casefold() in taken:

@@ -12,9 +12,10 @@ from farthing.query.expressions import Column, Expression, Scalar
 from farthing.sql.aggregates import Aggregates
 from farthing.sql.asked import Asked, Options
 from farthing.sql.google import read_options, refuse_others
-from farthing.sql.listing import MOST_COLUMNS, Listed, levels, read_grouping
+from farthing.sql.listing import MOST_COLUMNS, Listed, groups_by_text, levels, read_grouping
 from farthing.sql.names import Names, Place
 from farthing.sql.released_columns import ReleasedColumns
+from farthing.sql.released_numbers import Numbers, comparisons
 from farthing.sql.releases import read_aftermath, shown, with_used
 from farthing.sql.rows import Owned
 from farthing.sql.subqueries import check_many
@@ -25,7 +26,6 @@ from farthing.sql.translator import Translator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from farthing.query.aggregates import NamedAggregate
     from farthing.query.schema import Schema
     from farthing.sql.rows import Flat
     from farthing.sql.text import Node
@@ -88,11 +88,15 @@ def _question(select: Node, rows: Flat, aggregates: Aggregates) -> tuple[Asked, 
     groups, sets = read_grouping(select, reader.within("GROUP BY"), listed)
     outputs, columns = listed.named(groups, reader.within("PARTITION BY"))
     told = levels(listed, columns, groups, reader.within("GROUPING"))
-    _check_sets(source, select, sets, outputs, told, joined=bool(rows.joins or rows.derived))
+    _check_sets(source, select, sets, listed, told, joined=bool(rows.joins or rows.derived))
     named = tuple((group.name, group.scalar) for group in groups)
     bodies = {name.casefold(): item.body for name, item in zip(columns, listed.items, strict=True)}
-    rounded = listed.rounded(columns)
-    released = ReleasedColumns(columns, named, outputs, aggregates, told, select, bodies, named, rounded)
+    numbers = Numbers(
+        list(outputs), {name.casefold() for name in (*columns, *dict(named))}, groups_by_text(groups), reader
+    )
+    computed = comparisons(listed, columns, numbers)
+    outputs, rounded = tuple(numbers.outputs), listed.rounded(columns)
+    released = ReleasedColumns(columns, named, outputs, aggregates, told, select, bodies, named, rounded, computed)
     asked = Asked(
         by=tuple(group.name for group in groups),
         where=rows.where,
@@ -151,7 +155,7 @@ _CLAUSES: Final = {
         "DISTINCT",
         "leave DISTINCT out: groups are distinct already, and which values a table has is private",
     ),
-    "windows": ("WINDOW", "ask aggregates with GROUP BY"),
+    "windows": ("WINDOW", "write each window out where it is used: OVER (ORDER BY month)"),
     "sample": ("SAMPLE", "ask the whole table"),
     "into": ("INTO", "leave INTO out: questions write nothing"),
     "locks": ("FOR", "leave FOR out: questions write nothing"),
@@ -198,7 +202,7 @@ def _check_sets(
     source: SqlText,
     select: Node,
     sets: tuple[tuple[str, ...], ...],
-    outputs: tuple[NamedAggregate, ...],
+    listed: Listed,
     told: tuple[Any, ...],
     *,
     joined: bool,
@@ -208,7 +212,8 @@ def _check_sets(
         if told:
             raise source.refuse("GROUPING without grouping sets", "group by CUBE, ROLLUP or GROUPING SETS", select)
         return
-    if len(outputs) > 1 or outputs[0].aggregate != Count():
+    read = [item.read for item in listed.items if item.read is not None]
+    if len(read) > 1 or read[0].aggregate != Count() or read[0].compared is not None:
         raise source.refuse(
             "grouping sets of anything but COUNT(*)",
             "ask for COUNT(*) alone by grouping sets, and for the rest with a plain GROUP BY",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from farthing.errors import FarthingError
@@ -11,16 +11,19 @@ from farthing.query.rounding import UNROUNDED
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
+from farthing.sql.compared import neighbour_in
 from farthing.sql.grouping_sets import is_level
-from farthing.sql.listing import level_of, within
+from farthing.sql.listing import level_of, read_over_groups, within
 from farthing.sql.names import Names, Place
+from farthing.sql.released_numbers import Numbers, told_alike
 from farthing.sql.rounded import peeled
-from farthing.sql.total import read_share, total_in
+from farthing.sql.total import function_name, total_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from farthing.query.aggregates import Aggregate, NamedAggregate
+    from farthing.query.aggregates import NamedAggregate
+    from farthing.query.comparison import ComputedNumber
     from farthing.query.rounding import Rounding
     from farthing.sql.text import Node
 
@@ -45,6 +48,7 @@ class ReleasedColumns:
         bodies: what each column is in the text, by its name in small letters.
         first: (name, scalar) of every grouping column as the question itself names it: bodies have these names.
         rounded: what is done to columns that are shown in fewer digits, by their names.
+        comparisons: what is computed of released numbers.
     """
 
     columns: tuple[str, ...]
@@ -56,13 +60,26 @@ class ReleasedColumns:
     bodies: Mapping[str, Node] = field(default_factory=dict)
     first: tuple[tuple[str, Scalar], ...] = ()
     rounded: Mapping[str, Rounding] = field(default_factory=dict)
+    comparisons: tuple[ComputedNumber, ...] = ()
 
     def __post_init__(self) -> None:
-        names = (*self.columns, *dict(self.groups), *(output.name for output in self.outputs))
-        for name in names:
+        refuse = self.aggregates.reader.source.refuse
+        ends = {(name + end).casefold(): name for name in self.numbers for end in (*ENDS, "_estimate")}
+        for name in dict.fromkeys((*self.columns, *dict(self.groups), *self.numbers)):
             if name.casefold().endswith(UNROUNDED):
                 what, advice = f"a name that ends in {UNROUNDED.strip()!r}", "numbers that are rounded have such names"
-                raise self.aggregates.reader.source.refuse(what, f"{advice}: choose another", self.select)
+                raise refuse(what, f"{advice}: choose another", self.select)
+            if name.casefold() in ends:
+                advice = f"the answer to {ends[name.casefold()]!r} has a column of that name: choose another alias"
+                raise refuse(f"the name {name!r}", advice, self.bodies.get(name.casefold(), self.select))
+        for one in self.comparisons:
+            if one.name in ("", "met", "paid"):
+                raise refuse(f"the name {one.name!r}", "every answer has met and paid: choose another", self.select)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of all numbers: what is measured, and what is computed of it."""
+        return (*(one.name for one in self.outputs), *(one.name for one in self.comparisons))
 
     @property
     def names(self) -> Names:
@@ -70,10 +87,10 @@ class ReleasedColumns:
         reader = self.aggregates.reader
         kinds = {name: reader.type(scalar) for name, scalar in self.groups}
         kinds |= {name: Type.INTEGER for name, _ in self.levels}
-        for output in self.outputs:
-            kinds[output.name] = Type.FLOAT
-            for end in EVERY if output.name in self.rounded else ENDS:
-                kinds.setdefault(output.name + end, Type.FLOAT)
+        for name in self.numbers:
+            kinds[name] = Type.FLOAT
+            for end in EVERY if name in self.rounded else ENDS:
+                kinds.setdefault(name + end, Type.FLOAT)
         return Names((Place.of("the answer", None, Schema.of(kinds)),))
 
     def stands_for(self, node: Node) -> Scalar | None:  # noqa: PLR0911  # one a kind of node
@@ -107,7 +124,7 @@ class ReleasedColumns:
         """Return whether a column is named as the answer names it."""
         known = {name.casefold() for name, _ in self.groups}
         known |= {name.casefold() for name, _ in self.levels}
-        known |= {output.name.casefold() + end for output in self.outputs for end in ("", *ENDS)}
+        known |= {name.casefold() + end for name in self.numbers for end in ("", *ENDS)}
         return node.args.get("table") is None and str(node.name).casefold() in known
 
     def _level(self, node: Node) -> Scalar:
@@ -130,14 +147,20 @@ class ReleasedColumns:
         return Column(name + UNROUNDED if name in self.rounded else name)
 
     def _share(self, node: Node, select: Node) -> Scalar | None:
-        """Return the column of a share of a total; None for other arithmetic, whose parts may be."""
+        """Return the column of a share of a total, or of LAG; None for other arithmetic, whose parts may be."""
         reader, named = self.aggregates.reader, {scalar.canonical(): name for name, scalar in self.groups}
-        asked = within(read_share(node, self.aggregates, select), named, reader)
-        same = (one.name for one in self.outputs if told_alike(one.aggregate, asked))
-        name = next(same, None)
+        read = read_over_groups(node, self.aggregates, select)
+        assert read is not None  # noqa: S101  # there is a total in it
+        if read.compared is None:
+            asked = within(read, named, reader)
+            name = next((one.name for one in self.outputs if told_alike(one.aggregate, asked)), None)
+        else:
+            made = Numbers(list(self.outputs), set(), named, reader).made(read)
+            name = next((one.name for one in self.comparisons if replace(one, name="") == made), None)
         if name is None and type(node).__name__ == "Window":
             advice = "put the number that it is part of in the SELECT list, and compare its alias"
-            raise reader.source.refuse("a total over groups that is not selected", advice, node)
+            what = "a total over groups" if neighbour_in(node) is None else f"{function_name(node.this)} over groups"
+            raise reader.source.refuse(f"{what} that is not selected", advice, node)
         return None if name is None else self._column(name)
 
     def _computed(self, node: Node) -> Scalar | None:
@@ -160,8 +183,3 @@ class ReleasedColumns:
         raise self.aggregates.reader.source.refuse(
             "an aggregate that is not selected", "put it in the SELECT list, so that it is released", node
         )
-
-
-def told_alike(one: Aggregate, other: Aggregate) -> bool:
-    """Return whether two aggregates are the same number: shares of a total times the same factor, too."""
-    return one.canonical() == other.canonical() and getattr(one, "factor", 1) == getattr(other, "factor", 1)

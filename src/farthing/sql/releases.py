@@ -6,26 +6,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.query.aftermath import Aftermath
-from farthing.query.aggregates import NamedAggregate
+from farthing.query.comparison import ComputedNumber
 from farthing.query.expressions import And, Column, Expression, columns_of, rewrite
-from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.query.schema import Schema
 from farthing.sql.arithmetic import is_arithmetic
 from farthing.sql.computed import check_whole, computed
 from farthing.sql.limit import read_limit, read_orders
-from farthing.sql.listing import read_number, within
+from farthing.sql.listing import read_number
 from farthing.sql.names import Names, Place
-from farthing.sql.released_columns import ENDS, EVERY, told_alike
+from farthing.sql.released_columns import ENDS, EVERY
+from farthing.sql.released_numbers import Numbers, renamed_over, told_alike
 from farthing.sql.rounded import peeled
 from farthing.sql.rounded_above import called_above, hidden, read_twice
 from farthing.sql.total import total_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from farthing.query.aggregates import Aggregate
-    from farthing.sql.aggregates import Read
+    from farthing.query.aggregates import NamedAggregate
     from farthing.sql.asked import Asked
+    from farthing.sql.asked_numbers import Read
     from farthing.sql.nodes import NodeReader
     from farthing.sql.released_columns import ReleasedColumns
     from farthing.sql.text import Node, SqlText
@@ -48,7 +48,7 @@ def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
     order = select.args.get("order")
     keys = read_orders(order, reader, released.columns)
     limit, offset = read_limit(reader.source, select)
-    return Aftermath(condition, keys, limit, offset, tuple(released.rounded.items()))
+    return Aftermath(condition, keys, limit, offset, tuple(released.rounded.items()), released.comparisons)
 
 
 def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> tuple[Asked, ReleasedColumns]:
@@ -104,7 +104,8 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     most = [one for one in (before.limit, limit) if one is not None]
     with source.located(select):
         rounded = tuple(released.rounded.items())
-        after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset, rounded)
+        rows = min(most, default=None), offset or before.offset
+        after = Aftermath(having, keys or before.order, *rows, rounded, released.comparisons)
     told = replace(asked, aftermath=after, columns=columns), above
     new = {name: alias for name, alias in items if name != alias}
     return _renamed(*told, new, select) if new else told
@@ -121,15 +122,18 @@ def _renamed(
 
     groups = tuple((name(old), scalar) for old, scalar in released.groups)
     outputs = tuple(
-        replace(output, name=name(output.name), aggregate=_over(output.aggregate, name)) for output in asked.outputs
+        replace(output, name=name(output.name), aggregate=renamed_over(output.aggregate, name))
+        for output in asked.outputs
     )
+    comparisons = tuple(one.renamed(name) for one in released.comparisons)
     levels = tuple((name(old), tuple(map(name, of))) for old, of in asked.levels)
-    every = [one.casefold() for one in (*dict(groups), *(output.name for output in outputs), *dict(levels))]
+    numbers = [*(one.name for one in outputs), *(one.name for one in comparisons)]
+    every = [one.casefold() for one in (*dict(groups), *numbers, *dict(levels))]
     if len(set(every)) < len(every):
         advice = "another column of the answer has that name: choose another"
         raise released.aggregates.reader.source.refuse("a new name that is taken", advice, select)
     rounded = tuple((name(old), how) for old, how in asked.aftermath.rounded)
-    after = replace(_with_columns(asked.aftermath, moved), rounded=rounded)
+    after = replace(_with_columns(asked.aftermath, moved), rounded=rounded, comparisons=comparisons)
     columns = tuple(map(name, asked.columns))
     made = replace(
         asked,
@@ -143,8 +147,9 @@ def _renamed(
     )
     bodies = {name(old).casefold(): released.bodies[old.casefold()] for old in asked.columns}
     told = replace(
-        released, columns=columns, groups=groups, outputs=outputs, levels=levels, bodies=bodies, rounded=dict(rounded)
-    )
+        released, columns=columns, groups=groups, outputs=outputs, levels=levels, bodies=bodies, rounded=dict(rounded),
+        comparisons=comparisons,
+    )  # fmt: skip
     return made, told
 
 
@@ -158,22 +163,13 @@ def _with_columns(aftermath: Aftermath, names: Mapping[str, str]) -> Aftermath:
     return replace(aftermath, having=None if aftermath.having is None else written(aftermath.having), order=order)
 
 
-def _over(aggregate: Aggregate, name: Callable[[str], str]) -> Aggregate:
-    """Return an aggregate; what is told of several groups with the new names of the columns that it names."""
-    if not isinstance(aggregate, OverGroups):
-        return aggregate
-    over = tuple(sorted(map(name, aggregate.over)))
-    if isinstance(aggregate, RunningTotal):
-        order = tuple(replace(key, column=name(key.column)) for key in aggregate.order)
-        return replace(aggregate, over=over, order=order)
-    return replace(aggregate, over=over)
-
-
 def with_used(asked: Asked) -> Asked:
     """Return a question without the aggregates that a SELECT above it leaves out: nobody pays for them."""
     read = {*asked.columns, *asked.aftermath.columns}
+    made = tuple(one for one in asked.aftermath.comparisons if read & {one.name + end for end in EVERY})
+    read |= {name for one in made for name, _ in one.cells}
     used = tuple(one for one in asked.outputs if read & {one.name + end for end in EVERY})
-    return replace(asked, outputs=used or asked.outputs[:1])
+    return replace(asked, outputs=used or asked.outputs[:1], aftermath=replace(asked.aftermath, comparisons=made))
 
 
 def _above(released: ReleasedColumns, alias: str) -> Names:
@@ -201,7 +197,8 @@ def _computed_above(
         the question, its columns, and the name of each item of the SELECT that is one of them now, by its identity.
     """
     source, found = released.aggregates.reader.source, dict[int, str]()
-    outputs, bodies, rounded = list[NamedAggregate](), dict(released.bodies), dict(released.rounded)
+    bodies, rounded = dict(released.bodies), dict(released.rounded)
+    numbers, comparisons = _numbers_above(asked, released, select), list(released.comparisons)
     whole = {"*" if _is_star(node) else str(_body(node).name).casefold()
              for node in select.expressions if type(_body(node)).__name__ in ("Column", "Star")}  # fmt: skip
     for node in select.expressions:
@@ -211,40 +208,56 @@ def _computed_above(
         read = None if body is None else _number_above(body, released)
         if body is None or read is None:
             continue
-        known = next((one.name for one in asked.outputs if told_alike(one.aggregate, read.aggregate)), None)
+        made = numbers.made(read)
+        known = _known(made, asked, released)
         again = known in rounded and str(node.alias) != known
         if known is not None and read.rounding is not None and not again and not whole & {"*", known.casefold()}:
             found[id(node)], rounded[known], bodies[known.casefold()] = known, read.rounding, body
             continue
         if known is None and total_in(body) is not None:
-            check_whole(body, asked, select, source)
+            check_whole(node.this, asked, select, source)
         name = str(node.alias)
         if name.casefold() in bodies:
             raise source.refuse("a new name that is taken", "choose another alias", node)
-        outputs.append(NamedAggregate(name, read.aggregate))
+        if isinstance(made, ComputedNumber):
+            comparisons.append(replace(made, name=name))
+        else:
+            numbers.outputs.append(replace(made, name=name))
         found[id(node)] = name
         bodies[name.casefold()] = body
         rounded |= {} if read.rounding is None else {name: read.rounding}
-    every = (*asked.outputs, *outputs)
-    columns = (*released.columns, *(output.name for output in outputs))
-    made = replace(released, outputs=every, columns=columns, bodies=bodies, rounded=rounded)
-    return replace(asked, outputs=every), made, found
+    every, columns = tuple(numbers.outputs), tuple(dict.fromkeys((*released.columns, *found.values())))
+    above = replace(
+        released, outputs=every, columns=columns, bodies=bodies, rounded=rounded, comparisons=tuple(comparisons)
+    )
+    return replace(asked, outputs=every), above, found
+
+
+def _known(made: NamedAggregate | ComputedNumber, asked: Asked, released: ReleasedColumns) -> str | None:
+    """Return the name under which a number is there already, or None."""
+    if isinstance(made, ComputedNumber):
+        return next((one.name for one in released.comparisons if replace(one, name="") == made), None)
+    return next((one.name for one in asked.outputs if told_alike(one.aggregate, made.aggregate)), None)
 
 
 def _number_above(body: Node, released: ReleasedColumns) -> Read | None:
     """Return what a SELECT above a question computes, in the words of the question; None where nothing is computed."""
     assert released.select is not None  # noqa: S101  # there is a question below
-    reader, (plain, rounding) = released.aggregates.reader, peeled(body, released.aggregates.reader.source)
-    total = total_in(plain) is not None
-    if rounding is None and not total and not is_arithmetic(plain):
+    plain, rounding = peeled(body, released.aggregates.reader.source)
+    if rounding is None and total_in(plain) is None and not is_arithmetic(plain):
         return None
     read = read_number(body, released.aggregates, released.select)
     assert read is not None  # noqa: S101  # it has an aggregate
-    if not total:
-        return read
+    return read
+
+
+def _numbers_above(asked: Asked, released: ReleasedColumns, select: Node) -> Numbers:
+    """Return the numbers of a question, to which those join that a SELECT above it computes with."""
+    taken = {name.casefold() for name in (*released.bodies, *dict(released.groups), *released.numbers)}
+    taken |= {str(node.alias).casefold() for node in select.expressions}
     named = {scalar.canonical(): group for group, scalar in released.first}
     now = {old: new for (old, _), (new, _) in zip(released.first, released.groups, strict=True)}
-    return replace(read, aggregate=_over(within(read, named, reader), now.__getitem__))
+    return Numbers(list(asked.outputs), taken, named, released.aggregates.reader, now)
 
 
 def _body(node: Node) -> Node:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def hidden(below: ReleasedColumns, released: ReleasedColumns) -> dict[str, str]:
     """Return the columns of an answer that a SELECT above it shows rounded, with what they were before."""
     names = {name for name, how in released.rounded.items() if how != below.rounded.get(name)}
-    known = names & {output.name for output in below.outputs}
+    known = names & set(below.numbers)
     return {name + end: name + end + UNROUNDED for name in known for end in ("", *ENDS)}
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from farthing.query.aggregates import Single
 from farthing.query.running_total import RunningTotal
 from farthing.query.share_of_total import ShareOfTotal
-from farthing.sql.aggregates import Aggregates, Read, inner
+from farthing.sql.aggregates import Aggregates, inner
+from farthing.sql.asked_numbers import Read
 
 if TYPE_CHECKING:
     from farthing.sql.text import Node, SqlText
@@ -35,7 +36,7 @@ def total_in(node: Node) -> Node | None:
     parts = list(node.walk(prune=_whole))
     for part in parts:
         kind = type(part).__name__
-        report = kind == "Window" and _name(part.this) == _REPORT
+        report = kind == "Window" and function_name(part.this) == _REPORT
         totals = kind == "Window" and any(inner(one) is not None for one in _within(part))
         beside = kind in _QUERIES and any(type(one).__name__ not in _QUERIES and inner(one) for one in parts)
         if report or totals or beside:
@@ -57,8 +58,8 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
     source = aggregates.reader.source
     total = total_in(node)
     windowed = total is not None and type(total).__name__ == "Window"
-    if total is not None and windowed and _name(total.this) not in ("SUM", _REPORT):
-        what = f"{_name(total.this)[:40] or 'a window'} over groups (OVER)"
+    if total is not None and windowed and function_name(total.this) not in ("SUM", _REPORT):
+        what = f"{function_name(total.this)[:40] or 'a window'} over groups (OVER)"
         raise source.refuse(what, "select the aggregates, and compute with the answer: that is free", total)
     if total is not None and windowed:
         _check_frame(total, source)
@@ -69,7 +70,7 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
     return factors.share(aggregates, select, node)
 
 
-def _whole_frame(spec: Node) -> bool:
+def is_whole_frame(spec: Node) -> bool:
     """Return whether the frame of a window is all of it, from the first row to the last."""
     ends = [str(spec.args.get(part)) for part in ("start", "start_side", "end", "end_side")]
     return ends == ["UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"] and not spec.args.get("exclude")
@@ -98,11 +99,11 @@ class _Factors:
             case "Mul" | "Div" as kind:
                 self.take(node.this, over=over)
                 self.take(node.expression, over=over != (kind == "Div"))
-            case "Cast" | "TryCast" if node.args["to"].sql().upper() in _REALS:
+            case "Cast" | "TryCast" if node.args["to"].sql().upper() in REALS:
                 self.take(node.this, over=over)
             case "Anonymous" if (
-                _name(node) in _CHOICES
-                and (over or _name(node) != "NULLIF")
+                function_name(node) in _CHOICES
+                and (over or function_name(node) != "NULLIF")
                 and len(node.expressions) == 2
                 and _is_zero(node.expressions[1])
             ):
@@ -110,7 +111,7 @@ class _Factors:
             case "Literal" if not node.is_string and float(node.this) > 0:
                 self.number = self.number / float(node.this) if over else self.number * float(node.this)
             case "Anonymous" if inner(node) is None:
-                what = f"{_name(node)[:40]} of a share"
+                what = f"{function_name(node)[:40]} of a share"
                 raise self.source.refuse(what, "leave it out, and compute with the answer: that is free", node)
             case _:
                 (self.below if over else self.above).append(node)
@@ -149,7 +150,7 @@ class _Factors:
         """Return the aggregates that stand above and below the line, and what PARTITION BY names; none for others."""
         within = list(top.this.expressions) if type(top).__name__ == "Window" else []
         if bottom is None:
-            told = _is_sum(top) or (bool(within) and _name(top.this) == _REPORT)
+            told = _is_sum(top) or (bool(within) and function_name(top.this) == _REPORT)
             return (within, _partition(top)) if told else ([], ())
         above = within if _is_sum(top) else [top]
         if _is_sum(bottom) and not bottom.args.get("order"):
@@ -175,21 +176,25 @@ class _Factors:
         return self.source.refuse(CONSTRUCT, ADVICE, node)
 
 
-_REALS: Final = frozenset({"DOUBLE", "FLOAT", "REAL", "DOUBLE PRECISION", "NUMERIC", "DECIMAL", "FLOAT64"})
+REALS: Final = frozenset({"DOUBLE", "FLOAT", "REAL", "DOUBLE PRECISION", "NUMERIC", "DECIMAL", "FLOAT64"})
 
 
 def _is_sum(node: Node) -> bool:
     """Return whether a node is a sum over groups."""
-    return type(node).__name__ == "Window" and _name(node.this) == "SUM"
+    return type(node).__name__ == "Window" and function_name(node.this) == "SUM"
 
 
 def _check_frame(window: Node, source: SqlText) -> None:
     """Refuse windows other than those from the first group to the present one, or over all."""
     spec, order = window.args.get("spec"), window.args.get("order")
     advice = "write SUM(COUNT(*)) OVER (ORDER BY month): all groups up to the present one"
-    if window.args.get("first") or window.args.get("alias") or (order is not None and _name(window.this) == _REPORT):
+    if (
+        window.args.get("first")
+        or window.args.get("alias")
+        or (order is not None and function_name(window.this) == _REPORT)
+    ):
         raise source.refuse("a window with more than PARTITION BY and ORDER BY", advice, window)
-    if spec is not None and not order and _whole_frame(spec):
+    if spec is not None and not order and is_whole_frame(spec):
         return
     parts = {} if spec is None else {name: value for name, value in spec.args.items() if value}
     if spec is None or (not order and parts.get("kind")):
@@ -214,7 +219,7 @@ def _is_zero(node: Node) -> bool:
     return type(node).__name__ == "Literal" and not node.is_string and not abs(float(node.this)) > 0
 
 
-def _name(node: Node) -> str:
+def function_name(node: Node) -> str:
     """Return the name of a function, in capitals; "" for anything else."""
     return str(node.name).upper() if type(node).__name__ == "Anonymous" else ""
 

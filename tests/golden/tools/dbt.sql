@@ -20,5 +20,5 @@ with base as (select *, row_number() over (partition by rider order by at) as rn
 with by_rider as (select rider, count(*) as n, max(fare) as most from rides group by 1) select n >= 3 as frequent, count(*) as riders from by_rider group by 1;
 -- an expression that is to hold, without its conditions
 select count(*) as failures from (select * from rides where not (fare >= 0)) dbt_internal_test;
--- the difference to the month before: refused
+-- the difference to the month before
 select date_trunc('month', day) as m, count(*) - lag(count(*)) over (order by date_trunc('month', day)) as diff from rides group by 1

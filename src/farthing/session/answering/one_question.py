@@ -11,7 +11,7 @@ from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile, Single
-from farthing.query.running_total import OverGroups
+from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
@@ -19,11 +19,12 @@ from farthing.session.answering.joint_measures import JointMeasuresMethod
 from farthing.session.answering.joint_quantiles import JointQuantilesMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
 from farthing.session.answering.laplace_measures import LaplaceMeasuresMethod
+from farthing.session.answering.laplace_running_total import LaplaceRunningTotalMethod
 from farthing.session.answering.looks import in_looks
 from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
-from farthing.session.answering.share_of_total import ShareOfTotalMethod, refuse_pure_totals
+from farthing.session.answering.share_of_total import ShareOfTotalMethod, refuse_pure_parts
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.records import claims_of, with_claims
 from farthing.session.core.transaction import answer_and_book, charged_fresh, stored_measurement
@@ -171,13 +172,18 @@ def ask_one(context: Context, query: Query, request: Request, parts: int = 1) ->
     return answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
 
 
-def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bool) -> AnswerMethod[Any]:
+def _method(  # noqa: PLR0911  # one a kind of question
+    query: Query, blob: bytes | None, mechanism: str | None, *, pure: bool
+) -> AnswerMethod[Any]:
     """Return how a question is answered; `pure` says in which kind of books."""
     if mechanism is not None:
         return RelativeCountMethod.of(query, mechanism, blob)
     match query.outputs:
         case [one] if isinstance(one.aggregate, OverGroups) and not pure:
             return ShareOfTotalMethod.of(query, blob)
+        case [one] if isinstance(one.aggregate, RunningTotal):
+            refuse_pure_parts(query)
+            return LaplaceRunningTotalMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Single):
             return LaplaceCountMethod.of(query, blob) if pure else GaussianCountMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Quantile):
@@ -185,7 +191,6 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
         case outputs if all(isinstance(one.aggregate, Quantile) for one in outputs):
             return JointQuantilesMethod.of(query, blob)
         case _:
-            refuse_pure_totals(query)
             return LaplaceMeasuresMethod.of(query, blob) if pure else JointMeasuresMethod.of(query, blob)
 
 
@@ -198,7 +203,10 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     began = frame
     frame, made = _chosen(method, began, claims, together=request.together)
     if made.worst_price != made.fresh_price and charged_fresh(context, asked.question):
-        if began.cap is None and made.fresh_price.farthings > began.remaining.farthings:
+        if isinstance(method, LaplaceCountMethod):
+            method = method.anew  # a chain is carried on by whoever holds it alone: what stands is no use to this one
+            frame, made = _chosen(method, began, claims, together=request.together)
+        elif began.cap is None and made.fresh_price.farthings > began.remaining.farthings:
             whole = replace(began, cap=began.remaining)  # what was paid before is no part of it
             frame, made = _chosen(method, whole, claims, together=request.together)
         made = replace(made, worst_price=made.fresh_price)

@@ -13,7 +13,7 @@ import numpy as np
 from farthing.accuracy.total_state import TotalState
 from farthing.errors import UnsupportedQuery
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
-from farthing.planning.share_of_total import ShareOfTotalPricing, plan_share_of_total
+from farthing.planning.share_of_total import ShareOfTotalPricing, plan_share_of_total, share_of
 from farthing.progress import Progress
 from farthing.query.running_total import RunningTotal
 from farthing.release import Cells
@@ -169,15 +169,17 @@ class TotalLanes:
         return own, whole
 
 
-def refuse_pure_totals(query: Query) -> None:
-    """Refuse running totals under a pure budget: their interval is that of Gaussian noise."""
-    if isinstance(query.aggregate, RunningTotal):
+def refuse_pure_parts(query: Query) -> None:
+    """Refuse running totals as parts of the whole under a pure budget: their interval is that of Gaussian noise."""
+    asked = share_of(query)
+    if isinstance(asked, RunningTotal) and asked.divided:
         raise UnsupportedQuery(
-            "a total over groups under a pure budget",
+            "a running total over the whole under a pure budget",
             construct="a total over groups",
-            rule="what is added up over groups is told with Gaussian noise, which needs a delta",
+            rule="the part of a total that a running total is is told with Gaussian noise, which needs a delta",
             got="delta 0",
-            next_step="open the ledger with Budget(epsilon=, delta=1e-6); or ask for what is counted without GROUP BY",
+            next_step="ask for SUM(COUNT(*)) OVER (ORDER BY month) and SUM(COUNT(*)) OVER (), and divide the answers; "
+            "or open the ledger with Budget(epsilon=, delta=1e-6)",
         )
 
 

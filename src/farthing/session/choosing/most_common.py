@@ -130,7 +130,13 @@ def ordered(context: Context, question: CheckedQuestion, request: Request) -> tu
     if asked is None or question.private or request.loss is not None:
         return None
     after = asked.aftermath
-    if after.having is not None or after.limit is None or len(after.order) != 1 or not after.order[0].descending:
+    if (
+        after.having is not None
+        or after.comparisons
+        or after.limit is None
+        or len(after.order) != 1
+        or not after.order[0].descending
+    ):
         return None
     if not isinstance(after.order[0].key, Column):
         return None

@@ -156,7 +156,9 @@ def text_read(
         bounds, listed, stated = filled(given, keys, how, left)
         asked = reader.sql(text, listed, replace(bounds, **clamps)).asked
         assert asked is not None  # noqa: S101  # it was read from SQL
-        return Request.of(**reader.wanted(said(asked.options, budget, stated))), asked.explain
+        request = Request.of(**reader.wanted(said(asked.options, budget, stated)))
+        request.check_computed(asked.aftermath.comparisons)
+        return request, asked.explain
 
     def read(bounds: Bounds) -> CheckedQuestion:
         """Return the question under given bounds, with the clamps that were named."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from farthing.progress import Progress
     from farthing.query import NamedAggregate, Query
+    from farthing.query.comparison import ComputedNumber
 
 Width: TypeAlias = float | Mapping[str, float]
 """An error allowed: one for all aggregates of a question, or one for each by the name of its column."""
@@ -155,6 +156,26 @@ class Request:
         self.check_signs(query.outputs)
         if self.share < 1:
             _check_share(query)
+
+    def check_computed(self, comparisons: Iterable[ComputedNumber]) -> None:
+        """Refuse targets of what is computed of released numbers, and groups left out where others are told of them."""
+        for one in comparisons:
+            columns = ", ".join(dict.fromkeys(name for name, _ in one.cells))
+            widths = [getattr(self, width) for width in WIDTHS]
+            if any(isinstance(width, Mapping) and one.name in width for width in widths):
+                raise InvalidTarget(
+                    f"a target for {one.name!r}, which is computed of released numbers",
+                    rule="a target belongs to what is measured; the interval of what is computed follows from it",
+                    got=f"{one.name!r} is computed of {columns}",
+                    next_step=f"name a target for {columns}; its intervals add up in {one.name!r}",
+                )
+            if self.on_miss == "drop" and any(where is not None for _, where in one.cells):
+                raise InvalidTarget(
+                    "groups that are left out where others are told of them",
+                    rule=f"{one.name!r} tells of groups before or after, by the listed keys",
+                    got='on_miss="drop"',
+                    next_step="leave on_miss= out: met says which groups are within the target",
+                )
 
     def check_search(self, *, private: bool) -> None:
         """Refuse the size from which groups are found where none are to be found."""

@@ -1,0 +1,126 @@
+"""Plans of running totals under a pure budget: all groups are measured alike, once, and added up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.accuracy import cell_sums
+from farthing.errors import InvalidTarget
+from farthing.mechanisms.geometric import rate_of
+from farthing.mechanisms.laplace import MOST_FARTHINGS
+
+if TYPE_CHECKING:
+    from farthing.accuracy.joint_prices import Floats
+    from farthing.accuracy.running_sums import RunningSums
+    from farthing.accuracy.target import Target
+    from farthing.planning.laplace_count import Grid, LaplaceCountPricing
+    from farthing.privacy.loss import Booked
+
+_APART: Final = 1.02  # sums of about as many groups are told as surely as the largest of them
+_HALVED: Final = 80
+_STEPS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceRunningTotalPricing:
+    """One look at all groups, as fine as their largest sum needs.
+
+    Attributes:
+        cells: how the groups are measured.
+        sums: which groups are added up for each number.
+        factor: what is told is multiplied by it.
+        beta: the failure probability of each number.
+    """
+
+    cells: LaplaceCountPricing
+    sums: RunningSums
+    factor: float
+    beta: float
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What will be measured, in words, in order."""
+        return (f"{self.cells.asked} of all groups with two-sided geometric noise, once; what they add up to is told",)
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether groups for which the target is hopeless are given up early: all are measured alike."""
+        return False
+
+    def price(self, size: float) -> Booked:
+        """Return about what the members of a group would pay."""
+        return self.cells.price(size)
+
+    def width(self, size: float) -> float:  # noqa: ARG002  # the noise does not depend on it
+        """Return the half-width of the largest sum."""
+        return self.widest(int(self.cells.schedule.looks[-1]))
+
+    def affordable(self, remaining: Booked) -> float:
+        """Return the half-width that this loss would reach for every sum; infinite if none."""
+        level = min(remaining.farthings // len(self.cells.top), MOST_FARTHINGS)
+        return self.widest(level) if level >= self.cells.grid.least else math.inf
+
+    def widest(self, level: int) -> float:
+        """Return the half-width of the largest sum, where each group is measured at a level."""
+        most = np.array([self.sums.many.max()])
+        return self.factor * float(half_widths(most, self.cells.grid, level, self.beta)[0])
+
+
+def half_widths(many: Floats, grid: Grid, level: int, beta: float) -> Floats:
+    """Return the half-widths of sums of so many groups, float64[sums], each group measured at one level.
+
+    Guarantee: each sum misses its truth by more with probability beta at most.
+    Proof: docs/proofs/session.answering.reuse.md: Chernoff's bound on independent two-sided geometric noise, which
+        grows with the number of groups: one that is rounded up is on the safe side.
+    Assumes: the level was fixed before anything of these groups was seen.
+    Rounds: up, to the width of a few more groups.
+    """
+    powers = np.ceil(np.log(many) / math.log(_APART) - 1e-9).astype(np.int64)
+    found = {int(power): _half_width(int(power), grid, level, beta) for power in np.unique(powers)}
+    return np.array([found[int(power)] for power in powers])
+
+
+@lru_cache(maxsize=4096)
+def _half_width(power: int, grid: Grid, level: int, beta: float) -> float:
+    """Return the half-width of a sum of 1.02^power groups."""
+    if power <= 0:
+        return grid.half_width(level, beta)
+    cells = math.ceil(_APART**power * (1 + 1e-9))
+    return cell_sums.geometric(cells, rate_of(min(level, MOST_FARTHINGS), grid.sensitivity), beta) * grid.step
+
+
+def distance_of_cells(sums: RunningSums, grid: Grid, target: Target, beta: float) -> float:
+    """Return the distance within which each group is measured so that every sum is within the target.
+
+    Where no such distance is, as for a part of a row, it is one that is too small for anything.
+
+    Raises:
+        InvalidTarget: the target is relative alone: what the groups hold would choose how they are measured.
+    """
+    if target.absolute <= 0:
+        raise InvalidTarget(
+            "a relative target of a total over groups under a pure budget",
+            rule="all groups are measured alike, at a level that is fixed beforehand",
+            got=str(target),
+            next_step="name a distance, too: absolute=100 counts rows",
+        )
+    most = np.array([sums.many.max()])
+
+    def serves(distance: float) -> bool:
+        level = min(grid.price_of(distance, beta), MOST_FARTHINGS)
+        return bool(half_widths(most, grid, level, beta)[0] <= target.absolute)
+
+    low, high = target.absolute, target.absolute
+    for _ in range(_HALVED):
+        if serves(low):
+            break
+        low, high = low / 2, low
+    for _ in range(_STEPS if low < high else 0):
+        middle = (low + high) / 2
+        low, high = (middle, high) if serves(middle) else (low, middle)
+    return low

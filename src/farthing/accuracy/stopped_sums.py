@@ -52,7 +52,7 @@ class StoppedSums:
 
     >>> even = StoppedSums(np.full((1, 100), 500.0), np.full((1, 100), 0.0016), 0.1, 10.0, 1.985)
     >>> [round(float(end[0])) for end in even.ends(0.05)]
-    [48771, 50735]
+    [48897, 50735]
     """
 
     means: Floats

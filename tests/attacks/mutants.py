@@ -886,7 +886,7 @@ EDGES = (
     ),
     _one(
         "a CSV read although nothing says how",
-        "engines/sources.py",
+        "engines/reading/declared.py",
         "if isinstance(table, str | Path) and is_csv(str(table)):",
         "if not isinstance(table, str | Path):",
         "undeclared",

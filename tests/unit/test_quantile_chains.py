@@ -59,7 +59,7 @@ def kept(state, counts, asked):
     return inside and low <= asked.q + asked.rank + 1e-9 and high >= asked.q - asked.rank - 1e-9
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     counts=st.dictionaries(st.integers(0, 1023), st.integers(1, 5_000), min_size=1, max_size=12),
     q=st.sampled_from([0.0, 0.01, 0.3, 0.5, 0.9, 1.0]),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.engines.addresses import Addresses
 from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.foreign.frames import from_ibis
-from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation, require_declared
+from farthing.engines.reading.declared import require_declared
+from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation
 from farthing.errors import DataError
 from farthing.query.reading import Csv
 from farthing.urls import is_address, name_at

@@ -58,21 +58,38 @@ def bound(relative, beta, law):
     ABSURD at most. So an event has these chances at x and at y, and the divergence of all that is seen is at least that
     of the two coins. It is at most (x - y)^2/2 times the mean information at x, or (x - y) times the mean epsilon.
     """
-    sure = 1 - beta
-    nats = sure * math.log(sure / ABSURD) + beta * math.log(beta / (1 - ABSURD))
+    nats = coins(1 - beta, ABSURD)
     apart = 1 - (1 - relative) / 10
     single = law.two_sided(beta) / relative
     return 2 * nats / apart**2 / single**2 if law is GAUSSIAN else nats / apart / single
 
 
+def spread_bound(relative, beta, law, doublings=31):
+    """Return the same in the mean of truths of every size, of so many doublings of the noise's scale.
+
+    Answers within r of ((1 + r)/(1 - r))^k are apart for different whole k. At a truth of 0 all of those that are more
+    than ten floors have a chance of ABSURD together, so each has 1/K of it in the mean of K sizes, and the divergence
+    of two coins is convex in that chance.
+    """
+    sizes = math.floor(doublings * math.log(2) / math.log((1 + relative) / (1 - relative)))
+    nats, single = coins(1 - beta, ABSURD / sizes), law.two_sided(beta) / relative
+    return 2 * nats / single**2 if law is GAUSSIAN else nats / single
+
+
+def coins(likely, rare):
+    """Return the divergence of a coin of one chance from one of another."""
+    return likely * math.log(likely / rare) + (1 - likely) * math.log((1 - likely) / (1 - rare))
+
+
 def prices(law):
-    """Print the bound and what the rule's boundary pays."""
-    print("\n  asked    beta   least of any rule   ours, about   (price over that of who knows the truth)")
+    """Print the bounds and what the rule's boundary pays."""
+    print("\nprice over that of who knows the truth\n  asked    beta   any rule   in the mean of sizes   ours, about")
     for beta in (0.05, 0.01):
         for asked in (0.2, 0.3, 0.5):
-            least = max(1.0, bound(asked, beta, law))
+            least, mean = (max(1.0, each(asked, beta, law)) for each in (bound, spread_bound))
             ours = max(1.0, law.least_signal * asked / law.two_sided(beta))
-            print(f"   {asked:.1f}  {beta:7.0e}   {least:12.2f}     {ours ** (2 if law is GAUSSIAN else 1):12.2f}")
+            ours = ours**2 if law is GAUSSIAN else ours
+            print(f"   {asked:.1f}  {beta:7.0e}   {least:6.2f}   {mean:12.2f}        {ours:12.2f}")
 
 
 def main():

@@ -13,11 +13,14 @@ figure for an aggregate.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
+import absurd
 import joint
 import numpy as np
 import oracle
 import pure
+import pure_measures
 import quantiles
 import refining
 from joint import told_apart
@@ -45,8 +48,15 @@ def counts(relative, runs):
 
 
 def any_rule(relative, truth, absolute, *, pure=False):
-    """Return the mu squared (epsilon) in the mean of any rule that keeps its target at counts: claim 6, both sides."""
+    """Return the mu squared (epsilon) in the mean of any rule that keeps its promises at counts.
+
+    They are its target, claim 6 on both sides, and that no count is told more than ten times as large as it or the
+    floor, with a chance of ABSURD or more: the proof page of the stopping rule, "Absurd values".
+    """
     width, found = max(relative * truth, absolute), []
+    if (1 - relative) * truth > 10 * absolute:
+        nats, apart = absurd.coins(1 - BETA, absurd.ABSURD), truth - (1 - relative) * truth / 10
+        found.append(nats / apart if pure else 2 * nats / apart**2)
     for answer in truth + width * np.linspace(-1, 1, 41):
         below, above = min(answer / (1 + relative), answer - absolute), max(answer / (1 - relative), answer + absolute)
         fewer = truth - below if below >= 0 else np.inf
@@ -71,6 +81,20 @@ def pure_counts(relative, runs):
     return found
 
 
+def pure_measured(kind, relative, runs):
+    """Return the same of means, variances and their roots under a pure budget, of groups of 10,000 rows; no bounds."""
+    found = []
+    for shape in pure_measures.SHAPES:
+        _, statistic, lanes = next(each for each in pure_measures.ASKED if f"{each[0]}, pure" == kind)
+        truth = pure_measures.lanes(*shape)[:lanes]
+        asked = pure_measures.question(statistic, lanes, relative)
+        state, _ = pure_measures.played(asked, truth, runs)
+        missed = pure_measures.missed(asked, state, truth)
+        ratio = state.paid.mean() / pure_measures.ONE / pure_measures.oracle(asked, truth)
+        found.append((ratio, np.nan, np.nan, missed / runs, oracle.miss_at_least(missed, runs)))
+    return found
+
+
 def several(kind, relative, runs):
     """Return the same of means, variances, roots and five aggregates at once, of groups of 10,000 rows."""
     rng = np.random.default_rng(20_240_601)
@@ -92,16 +116,12 @@ def ranks(q, rank, groups):
 
 def rows(runs, only):
     """Give (aggregate, target, runs a cell, cells) of every row whose aggregate holds a word."""
-    for relative in RELATIVE:
-        if only in "count":
-            yield "count", f"{relative:.0%}", runs, counts(relative, runs)
-    for relative in RELATIVE:
-        if only in "count, pure":
-            yield "count, pure", f"{relative:.0%}", runs, pure_counts(relative, runs)
-    for kind in JOINT:
-        for relative in RELATIVE:
-            if only in kind:
-                yield kind, f"{relative:.0%}", runs, several(kind, relative, runs)
+    kinds = {"count": counts, "count, pure": pure_counts}
+    kinds |= {kind: partial(several, kind) for kind in JOINT}
+    kinds |= {f"{name}, pure": partial(pure_measured, f"{name}, pure") for name, *_ in pure_measures.ASKED}
+    for kind, cells in kinds.items():
+        for relative in RELATIVE if only in kind else ():
+            yield kind, f"{relative:.0%}", runs, cells(relative, runs)
     for q, rank in QUANTILES:
         if only in "quantile":
             yield "quantile", f"{q:g}, rank {rank:.0%}", runs // 5, ranks(q, rank, runs // 5)

@@ -1,6 +1,7 @@
-"""What a quantile by rank costs under a pure budget: by a search through Laplace chains, and by one private choice.
+"""What a quantile costs under a pure budget: by a search through Laplace chains, and by rank by one private choice.
 
 Beside both: someone who knows the quantile's place and shows the rows on both sides of it once, at the same confidence.
+By value: someone who knows the values, and shows the rows on both sides of the two thresholds that are cheapest.
 Then how often the search misses, and what a chain of ever sharper targets pays over asking for the sharpest at once.
 
     python bench/accuracy/pure_quantiles.py [--quick] [--groups 1000] [--json FILE]
@@ -25,6 +26,7 @@ BETA = 0.05
 ROWS = 10_000
 CAP = 1 << 43  # epsilon 8: nothing is cut short
 TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
+VALUES = ((0.5, 0.05, 0.0), (0.5, 0.2, 0.0), (0.9, 0.05, 0.0), (0.9, 0.2, 0.0), (0.5, 0.0, 655.0), (0.5, 0.0, 30.0))
 
 
 def found_at(q, rank, ranks, held=None, cap=CAP):
@@ -77,6 +79,63 @@ def measured(kind, q, rank, groups, rng):
     }  # fmt: skip
 
 
+def within(q, relative, absolute, ranks, held=None):
+    """Return what a search by value comes to."""
+    goal = QuantileGoal(q, 0.0, 2.0**LEAVES_LOG2, LEAVES_LOG2)
+    plan = QuantileChains(goal, BETA, CAP, relative=relative, absolute=absolute)
+    return plan, plan.run(ShownRanks(ranks, 1).show, groups=ranks.groups, held=held)
+
+
+def two_tests(plan, leaf):
+    """Return the epsilon of one who knows the values, and shows two thresholds as near as the target asks."""
+    far, last, paid = reach(plan.centre, np.array([BETA / 2]))[0], 2**LEAVES_LOG2 - 1, []
+    for values in np.sort(leaf[:50], axis=1):
+        true = values[max(int(np.ceil(plan.centre * ROWS - 1e-9)) - 1, 0)]
+        half = plan.absolute or plan.relative * true / (1 + plan.relative)
+        low = np.unique(np.linspace(true - max(int(2 * half), 1), true - 1, 200).astype(int))
+        high = low + max(int(2 * half), 1)
+        below = plan.centre * ROWS - np.searchsorted(values, low, "right")
+        above = np.searchsorted(values, high, "right") - plan.centre * ROWS
+        with np.errstate(divide="ignore"):
+            each = np.where(low < 0, 0, far / np.maximum(below, 0)) + np.where(
+                high >= last, 0, far / np.maximum(above, 0)
+            )
+        paid.append(each.min())
+    return float(np.mean(paid))
+
+
+def by_value(kind, target, groups, rng):
+    """Return the figures of one cell by value."""
+    q, relative, absolute = target
+    leaf = leaves(kind, groups, ROWS, rng)
+    ranks = ranks_of(leaf)
+    plan, state = within(q, relative, absolute, ranks)
+    held, chain = None, None
+    for times in (4, 2, 1):
+        _, chain = within(q, min(relative * times, 0.9), absolute * times, ranks, held)
+        held = chain.trail
+    paid, both = state.paid * float(FARTHING), two_tests(plan, leaf)
+    return {
+        "data": kind, "q": q, "relative": relative, "absolute": absolute, "epsilon": float(paid.mean()),
+        "half": float(np.median(paid)), "tests": float(paid.mean() / both), "half_tests": float(np.median(paid) / both),
+        "refined": float(np.median(chain.paid) / np.median(state.paid)), "met": float(state.met.mean()),
+        "misses": float(outside(state, leaf, plan).mean()), "refined_misses": float(outside(chain, leaf, plan).mean()),
+    }  # fmt: skip
+
+
+def told(cells):
+    """Print the table of quantiles by value."""
+    print("| data | quantile | target | epsilon | half of the groups | of two tests | half | refined | met | missed |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for one in cells:
+        target = f"{one['relative']:.0%}" if one["relative"] else f"{one['absolute'] / 2**LEAVES_LOG2:.2%} of the range"
+        print(
+            f"| {one['data']} | {one['q']} | {target} | {one['epsilon']:.4f} | {one['half']:.4f} | {one['tests']:.1f} |"
+            f" {one['half_tests']:.1f} | {one['refined']:.2f} | {one['met']:.1%} |"
+            f" {max(one['misses'], one['refined_misses']):.1%} |"
+        )
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -99,8 +158,11 @@ def main():
         )
     print(f"mean of one choice {np.mean([one['choice'] for one in cells]):.2f},", end=" ")
     print(f"of fresh {np.mean([one['refined'] for one in cells]):.2f}")
+    few, rng = max(groups // 5, 1), np.random.default_rng(8)
+    valued = [by_value(kind, target, few, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
+    told(valued)
     if asked.json:
-        asked.json.write_text(json.dumps(cells, indent=1) + "\n")
+        asked.json.write_text(json.dumps({"rank": cells, "value": valued}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

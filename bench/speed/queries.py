@@ -5,6 +5,7 @@
     python bench/speed/queries.py --only sum five  # some of the aggregates
     python bench/speed/queries.py --arrow        # the same rows as an Arrow table in memory, for both sides
     python bench/speed/queries.py --grid         # what rounding alone costs: each value cast before it is added
+    python bench/speed/queries.py --grid --arrow # the same of five aggregates over an Arrow table, part by part
     python bench/speed/queries.py --peers        # OpenDP's Polars context and Tumult Analytics, where installed
     python bench/speed/queries.py --peers-only   # the same, where a peer's pins leave no room for farthing
     python bench/speed/queries.py --json out.json
@@ -139,6 +140,54 @@ GRID = {
     "by round()": f"sum({each('round(({}) * 536870912::DOUBLE)')})",
     "as decimals": f"sum({each('TRY_CAST(({}) AS DECIMAL(18, 9))')})",
 }
+
+
+STEPS = (
+    "(e - 50::DOUBLE) * 1073741824::DOUBLE",
+    "((e - 50::DOUBLE) * (e - 50::DOUBLE) - 1250::DOUBLE) * 33554432::DOUBLE",
+)
+WHOLE = tuple(f"TRY_CAST({steps} AS BIGINT)" for steps in STEPS)
+PARTS = {  # of five aggregates: the value e, what is added of it and of its square, and how
+    "the exact query": (CLAMPED, ("e", "e * e"), "sum"),
+    "clamped as farthing does": (CASED.format(x="fare"), ("e", "e * e"), "sum"),
+    "in steps, not rounded": (CASED.format(x="fare"), STEPS, "sum"),
+    "the same, counted only": (CASED.format(x="fare"), STEPS, "count"),
+    "in whole steps, counted only": (CASED.format(x="fare"), WHOLE, "count"),
+    "in whole steps, as farthing has them": (CASED.format(x="fare"), WHOLE, "sum"),
+    "clamped by least and greatest": (CLAMPED, WHOLE, "sum"),
+    "by a cast that may fail": (CASED.format(x="fare"), [each.replace("TRY_CAST", "CAST") for each in WHOLE], "sum"),
+    "in 32 bits": (
+        CASED.format(x="fare"),
+        [each.replace("BIGINT", "INTEGER").replace("::DOUBLE AS", "::DOUBLE / 1024 AS") for each in WHOLE],
+        "sum",
+    ),
+}
+
+
+def parts(path, repeats):
+    """Seconds of processor of five aggregates by zone over an Arrow table, one thread, with what a grid takes by parts.
+
+    Last stored values are added up: whole numbers in 128 bits, beside doubles.
+    """
+    import duckdb
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table, connection = pq.read_table(path, columns=["zone", "fare"]), duckdb.connect(config={"threads": 1})
+    whole = pc.cast(pc.round(pc.multiply(pc.fill_null(table.column("fare"), 0), 2.0**20)), "int64")
+    connection.register("in_memory", table.append_column("whole", whole))
+    texts = {
+        name: f"SELECT zone, count(*), count(*), count(v), {how}(v), {how}(w) FROM (SELECT zone, {v} AS v, {w} AS w "
+        f"FROM (SELECT zone, {x} AS e FROM in_memory)) GROUP BY zone"
+        for name, (x, (v, w), how) in PARTS.items()
+    }
+    stored = {"doubles as they are stored": "fare", "whole numbers as they are stored": "whole"}
+    texts |= {name: f"SELECT zone, sum({column}) FROM in_memory GROUP BY zone" for name, column in stored.items()}
+    found = {name: [] for name in texts}
+    for _ in range(repeats + 1):
+        for name, text in texts.items():
+            found[name].append(both(lambda text=text: connection.execute(text).fetchall())[1])
+    return {name: min(seconds[1:]) for name, seconds in found.items()}
 
 
 def grid(path, repeats):
@@ -329,7 +378,8 @@ def main() -> None:
     path = rides(int(options.at), options.data)
     results = {}
     if options.grid:
-        for name, seconds in grid(path, options.repeats).items():
+        measured = (parts if options.arrow else grid)(path, options.repeats)
+        for name, seconds in measured.items():
             print(f"{name:<40} {seconds:>8.3f} s")
         return
     if not options.peers_only:

@@ -335,6 +335,7 @@ _SHARED: Final = {
     "is attached as .answer": "is shown",
     'declared: farthing.Csv(path, columns={"age": "integer"}), or [csv.TABLE.columns] in': "declared, under "
     "[csv.TABLE.columns] in",
+    "; in Python it is farthing.Csv(path), with what it proposes": "",
 }
 _PHRASES: Final = {
     Face.PYTHON: dict[str, str](),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.errors import InvalidOption
+from farthing.folders import beside, renamed, writing
 from farthing.privacy.words import state
 from farthing.tabular import Tabular
 from farthing.workloads.factors import ConditionFactor, ListedFactor, MatrixFactor, PrefixFactor, RangeFactor
@@ -241,8 +242,11 @@ class BaseRelease(Tabular):
     def to_parquet(self, folder: str | Path) -> list[Path]:
         """Write each table of the workload as a Parquet file into a folder, named after its words; return the files.
 
+        A new folder has all of them or is not there, each file is whole or not there, whatever stops the process.
+
         Raises:
             InvalidOption: the folder has one of the files already.
+            DataError: they cannot be written there.
         """
         import pyarrow.parquet as pq
 
@@ -256,9 +260,16 @@ class BaseRelease(Tabular):
                 got=there.name,
                 next_step="name a new folder",
             )
-        directory.mkdir(parents=True, exist_ok=True)
-        for file, (_, table) in zip(files, parts, strict=True):
-            pq.write_table(table.to_arrow(), file)
+        with writing(directory):
+            directory.parent.mkdir(parents=True, exist_ok=True)
+        with beside(directory) as near, writing(directory):
+            for file, (_, table) in zip(files, parts, strict=True):
+                pq.write_table(table.to_arrow(), near / file.name)
+            if directory.is_dir() and any(directory.iterdir()):
+                for file in files:
+                    (near / file.name).rename(file)
+            else:
+                renamed(near, directory)
         return files
 
     def to_dict(self) -> dict[str, Any]:

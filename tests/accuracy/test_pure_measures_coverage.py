@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
 
-from farthing.accuracy import laplace_intervals
+from farthing.accuracy import laplace_intervals, laplace_looks
 from farthing.accuracy.formulas import FormulaStatistic
 from farthing.accuracy.laplace_intervals import laplace_interval, laplace_quantile
 from farthing.accuracy.laplace_state import LaplaceState
@@ -89,6 +89,71 @@ def test_a_run_and_a_sharper_one_cover(pair):
     assert not surely_above(pure.missed(sharper, after, truth), GROUPS, 0.02, ALPHA / 4)
     assert (after.paid >= state.paid).all()
     assert first.told(state)[3].mean() > 0.95
+
+
+LOOKS = {
+    "a steep mean": (pure.MEAN, (20.0, 100.0), 0.3),
+    "a variance": (pure.VARIANCE, (20.0, 100.0), 0.05),
+    "a deviation": (pure.DEVIATION, (60.0, 800.0), 0.3),
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "name", [name if name == "a steep mean" else pytest.param(name, marks=pytest.mark.thorough) for name in LOOKS]
+)
+def test_looks_cover_and_cost_little(name):
+    """One chain, of which the last look alone is paid: near the price of somebody who knows the truth."""
+    statistic, shape, relative = LOOKS[name]
+    truth = pure.lanes(*shape)[: len(statistic.reads)]
+    asked = pure.question(statistic, len(truth), relative)
+    state, _ = pure.played(asked, truth, GROUPS)
+    assert not surely_above(pure.missed(asked, state, truth), GROUPS, 0.05, ALPHA / len(LOOKS))
+    assert state.looked > 0
+    assert asked.told(state)[3].all()
+    assert state.paid.mean() / pure.ONE < 1.4 * pure.oracle(asked, truth)
+
+
+@pytest.mark.thorough
+@pytest.mark.statistical
+def test_looks_that_are_told_too_narrow_are_seen(monkeypatch):
+    """Planted: at three times the failure probability a mean misses far more than 5 %, though it stops sooner."""
+    statistic, shape, relative = LOOKS["a steep mean"]
+    truth = pure.lanes(*shape)[:2]
+    monkeypatch.setattr(laplace_looks, "SINGLE", 3.0)
+    asked = pure.question(statistic, 2, relative)
+    state, _ = pure.played(asked, truth, GROUPS)
+    assert surely_above(pure.missed(asked, state, truth), GROUPS, 0.05, ALPHA)
+
+
+@pytest.mark.thorough
+@pytest.mark.statistical
+def test_every_answer_of_a_chain_of_looks_covers():
+    """From far too coarse to fine, then surer, then with another kind of target: each answer by itself."""
+    truth, looks, state = pure.lanes(20.0, 100.0)[:2], None, None
+    for relative, absolute, beta in ((0.6, 0.0, 0.05), (0.3, 0.0, 0.05), (0.25, 0.0, 0.05), (0.25, 0.0, 0.02)):
+        asked = pure.question(pure.MEAN, 2, relative, absolute, beta=beta)
+        state, looks = pure.played(asked, truth, GROUPS, state=state, looks=looks)
+        assert not surely_above(pure.missed(asked, state, truth), GROUPS, beta, ALPHA / 5)
+    assert state.looked > 0
+    mixed = pure.question(pure.MEAN, 2, 0.3, 1.0, beta=0.05)
+    state, _ = pure.played(mixed, truth, GROUPS, state=state, looks=looks)
+    assert not surely_above(pure.missed(mixed, state, truth), GROUPS, 0.05, ALPHA / 5)
+    assert mixed.told(state)[3].mean() > 0.95
+
+
+def test_a_group_without_room_tells_little():
+    """What it has paid is its whole cap: it is told as widely as ever it may be, not met, and pays no more."""
+    truth = pure.lanes(60.0, 800.0)[:2]
+    state, looks = pure.played(pure.question(pure.MEAN, 2, 0.1), truth, 100)
+    paid = int(np.median(state.paid))
+    asked = pure.question(pure.MEAN, 2, 0.03, cap=paid)
+    after, _ = pure.played(asked, truth, 100, state=state, looks=looks)
+    over = state.paid >= paid
+    assert (after.paid[over] == state.paid[over]).all()
+    assert after.paid[~over].max() <= paid
+    assert not asked.told(after)[3].any()
+    assert pure.missed(asked, after, truth) <= 8  # of 100, at 1 % at most
 
 
 @pytest.mark.statistical

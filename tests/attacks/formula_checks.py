@@ -51,7 +51,8 @@ def pure_measures() -> tuple[str, ...]:
 def _charged() -> tuple[str, ...]:
     """Return whether a mean was charged less than the last levels of its lanes."""
     with farthing.Session(pa.table({"x": [3.0, 8.0] * 5_000}), budget=farthing.Budget(epsilon=20)) as session:
-        paid = session.mean("x", lower=0, upper=10, absolute=0.5).paid.farthings
+        text = "SELECT COUNT(*) AS n, AVG(CLAMP(x, 0, 10)) AS m FROM data"  # a pilot and claims; a mean alone has looks
+        paid = session.sql(text, absolute={"n": 300, "m": 0.5}).paid.farthings
         state, _ = state_of(session._ledger.load(session.history()[-1].question).blob)
     held = int((state.pilot.level + state.claimed.level).sum())
     return (f"{paid} farthings paid for looks of {held}",) * (paid < held)
@@ -75,9 +76,15 @@ def _intervals() -> tuple[str, ...]:
 
 
 def _runs() -> tuple[str, ...]:
-    """Return whether means that stop at some rung miss more than they may."""
+    """Return whether means that stop at some look, or at some rung where a loss is to be spent, miss too often."""
+    return tuple(found for spend in (False, True) for found in _missed(spend=spend))
+
+
+def _missed(*, spend: bool) -> tuple[str, ...]:
+    """Return whether one of the two does."""
     mean, groups, finer = RatioStatistic(0, 1, 50.0, 0.0, 100.0), RUNS // 5, 1 << 12
-    rules = LaplaceMeasures((mean,), ((0.05, 0.0),), 0.05, (1.0, 50.0), (1 / finer, 50 / finer), 20 << 40)
+    target, units = ((0.05, 0.0),), (1.0, 50.0)
+    rules = LaplaceMeasures((mean,), target, 0.05, units, (1 / finer, 50 / finer), 20 << 40, spend=spend)
     chains = tuple(LaplaceChain(np.full(groups, truth * finer), finer) for truth in (10_000, 2_000))
     empty = LaplaceState.nothing(2, 1, groups)
     looks = MeasureChains(chains, empty)

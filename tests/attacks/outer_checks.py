@@ -8,7 +8,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +18,8 @@ import pyarrow.parquet as pq
 import farthing
 from farthing import attacks, models
 from farthing.attacks import targets
-from farthing.engines import open_table
+from farthing.engines import addresses, open_table
+from farthing.engines.addresses import Addresses, _Kind
 from farthing.mechanisms import FiniteClassLearner, Thresholds
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, counting
@@ -50,6 +53,44 @@ def lines() -> tuple[str, ...]:
             found = int(engine.measure(query, 1)[0, 0])
             if found != ROWS:
                 said.append(f"{found} of {ROWS} rows beside the line {odd!r}")
+    return tuple(said)
+
+
+def undeclared() -> tuple[str, ...]:
+    """Open a CSV of which nothing says how it is read; return whether that was done."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.csv"
+        file.write_bytes(b"id,word\n1,a\n2,caf\xe9\n")
+        with suppress(farthing.FarthingError):
+            open_table(str(file))
+            return ("a CSV read although nothing says how",)
+    return ()
+
+
+def spelled() -> tuple[str, ...]:
+    """Name a protected table as a public one, by other spellings of its address; return those that are let through."""
+    tables, said = Addresses(dict.fromkeys(("test://a", "TEST://a", "test://a:5432"))), []
+    kind = _Kind(lambda _: None, lambda _, table: table, lambda _, table: frozenset([table]), lambda table: table)
+    with mock.patch.dict(addresses._OPENED, {"test": kind}):
+        for other in ("test://a#t", "TEST://a#t", "test://a:5432#t", "test://a#%74"):
+            with suppress(farthing.DataError):
+                tables.refuse_exposed(["test://a#t"], {"pub": other})
+                said.append(f"{other} is public")
+        tables.refuse_exposed(["test://a#t"], {"pub": "test://a#u"})
+    return tuple(said)
+
+
+def relations() -> tuple[str, ...]:
+    """Join a relation with two others of its connection; return what became of its rows."""
+    connection, said = duckdb.connect(), []
+    connection.execute("CREATE TABLE t AS SELECT i % 7 AS k FROM range(30000) AS t(i)")
+    connection.execute("CREATE TABLE s AS SELECT i AS k FROM range(7) AS t(i)")
+    names = ("a", "b")
+    engine = open_table(connection.table("t"), name="t", public={name: connection.table("s") for name in names})
+    joins = tuple(Join(name, Compare(Column("k"), Operator.EQ, Column(f"{name}.k")), fan_out=1) for name in names)
+    for some in (joins[:1], joins):
+        found = engine.measure(Query("t", (), None, None, counting("n"), PrivacyUnit(), Bounds(), joins=some), 1)
+        said += [f"{int(found[0, 0])} of 30000 rows"] * (int(found[0, 0]) != 30_000)
     return tuple(said)
 
 

@@ -27,6 +27,7 @@ from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.ratio_chances import RatioChances
 from farthing.accuracy.ratio_shapes import chosen, cut_critical
 from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
+from farthing.accuracy.stopped_laws import GAUSSIAN_STOPS, LaplaceStops, StopView
 from farthing.accuracy.stored_promise import HeldIntervals
 from farthing.errors import LedgerError
 from farthing.ledger.entry import Terms
@@ -394,6 +395,23 @@ def told_near() -> tuple[str, ...]:
     off = float(np.sum(answer.estimate)) / (groups * size) - 1
     if abs(off) > 0.025:
         said.append(f"the total of {groups} estimates is off by {100 * off:.2f} %")
+    return tuple(said)
+
+
+def stopped_totals() -> tuple[str, ...]:
+    """What bounds the total of cells that stop alone has a mean of 1 at most, under both laws, at every rate."""
+    said = []
+    for law, rates in ((GAUSSIAN_STOPS, (0.3, 1.0, 3.0)), (LaplaceStops(1.0), (0.5, 0.9, 1.0))):
+        spread = np.full((1, 1), law.noise.variance)
+        for rate, sign in itertools.product(rates, (1, -1)):
+            scaled = np.linspace(-60, 60, 60_001)
+            off = (scaled / law.noise.precision(rate, 1.0))[:, None, None]
+            view = StopView(np.full((1, 1), rate), np.full((1, 1), 0.4), spread, 0.03, sign)
+            chance = -(scaled**2) / 2 if law is GAUSSIAN_STOPS else -np.abs(scaled)
+            grown = law.log_mixture(off, view)[:, 0, 0] + chance
+            mean = float(np.exp(grown).sum() / np.exp(chance).sum())
+            if mean > 1 + 1e-5:
+                said.append(f"a bound on totals under {law.noise.name} noise rests on a mean of {mean:.4f}")
     return tuple(said)
 
 

@@ -68,7 +68,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "quotes out of place kept in a CSV",
         "types of a CSV guessed from its lines",
         "dates of a CSV in whichever form fits",
+        "a CSV read although nothing says how",
     ),
+    "what is protected is not public under another name": (
+        "a protected table made public by another spelling of its address",
+    ),
+    "whatever a question joins, it reads all rows": ("two relations of one connection read side by side",),
     "data that change are another version, and charges add up": (
         "another file under the same version",
         "a file that changes while a session is open",
@@ -102,6 +107,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "every place of a ranking at the whole of beta",
         "a lead proved at each look as if it were the only one",
         "the lead of two groups as if it were known four times as well",
+        "groups beside a core judged as if their leads were measured",
+    ),
+    "no rule that keeps its target pays less than a limit": (
+        "the limit of a ranking by leads after its last place",
+        "the limit of a ranking by the rows that only make a tie",
     ),
     "of many candidates the best is told, and neither how many counted nor what one raised": (
         "only as many runs made as count",
@@ -113,6 +123,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "every proof of a pure quantile at far more than its part",
         "a quantile's bets that win what they need more often than their chance",
         "a look at several quantiles told as nine of it",
+    ),
+    "the interval of a quantile holds it as often as is told": (
+        "sides of a pure quantile told at an eighth of the noise",
     ),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
@@ -140,6 +153,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "no more is measured than was reserved for it": (
         "a pilot whose proportions add up to more than it buys",
+        "a claim on a share that grows beyond the cap",
         "a look beyond what was reserved for it",
         "lanes that take from the price of others",
     ),
@@ -157,6 +171,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "no absurd value is told, and totals of estimates are right": (
         "rules made for any relative target",
         "the mean of looks told as estimate",
+    ),
+    "a total of cells that stopped alone is told with an interval that holds it": (
+        "an end of a chain that counts for more than its mean",
+        "shifts of a chain beside the whole of its end",
+        "a spread of totals without its norm",
     ),
     "every target is planned or refused in words, and a wider one is not more expensive": (
         "distances that floats cannot square",

@@ -21,7 +21,7 @@ ASKED = {"lower": 0, "upper": 1}
 
 def pure_quantiles() -> tuple[str, ...]:
     """Hold the chains of a pure quantile against its price, its noise and its misses; the same of a report's noise."""
-    return (*_charged(), *_noise(), *_missed(), *_alone(), *_report())
+    return (*_charged(), *_noise(), *_missed(), *_outside(), *_alone(), *_report())
 
 
 def _charged() -> tuple[str, ...]:
@@ -60,6 +60,16 @@ def _missed() -> tuple[str, ...]:
     value = plan.run(ShownRanks(ranks, 1).show, groups=GROUPS).value
     missed = float((np.ceil(value) - 1 != 500).mean())
     return (f"{missed:.1%} of ranks missed",) * (missed > WORST)
+
+
+def _outside() -> tuple[str, ...]:
+    """Return whether intervals of values that lie evenly miss too often."""
+    cells = np.arange(GROUPS).repeat(1024), np.tile(np.arange(1024), GROUPS), np.full(1024 * GROUPS, 2)
+    ranks = Ranks.of(*cells, groups=GROUPS, leaves_log2=10)
+    plan = QuantileChains(QuantileGoal(0.5, 0.0, 1024.0, 10), 0.05, 1 << 46, absolute=40.0)
+    state = plan.run(ShownRanks(ranks, 1).show, groups=GROUPS)
+    missed = float(((state.lower > 511) | (state.upper < 512)).mean())
+    return (f"{missed:.1%} of intervals missed",) * (missed > WORST)
 
 
 def _alone() -> tuple[str, ...]:

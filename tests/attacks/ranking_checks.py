@@ -1,8 +1,9 @@
-"""Checks of two groups that a ranking left alone: the noise of their lead, its price, and what it proves."""
+"""Checks of leads that a ranking measures: their noise, their price, what they prove; and of what any rule pays."""
 
 from __future__ import annotations
 
 import math
+from itertools import permutations
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -12,8 +13,11 @@ from scipy.stats import binom
 
 import farthing
 from farthing.accuracy.ranking import RankingContest
+from farthing.accuracy.ranking_places import RankingPlaces
+from farthing.limits import ranking_limit
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured
 from farthing.noise.bits import seeded
+from farthing.normal import ndtri
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +27,7 @@ RUNS = 120
 
 def lead_of_two() -> tuple[str, ...]:
     """Hold a lead to the noise that it pays for, to the books, to units that move one way, and to its chance."""
-    return _noise() + _booked() + _both_ways() + _proved()
+    return _noise() + _booked() + _both_ways() + _proved() + _beside_a_core()
 
 
 def _noise() -> tuple[str, ...]:
@@ -95,6 +99,41 @@ def _proved() -> tuple[str, ...]:
     wrong = sum(first_of_two(seed, cap=1 << 24) == 1 for seed in range(RUNS))
     said = f"the smaller of two groups was placed first in {wrong} of {RUNS} rankings"
     return (said,) * bool(wrong > binom.isf(1e-10, RUNS, 0.05))
+
+
+def _beside_a_core() -> tuple[str, ...]:
+    """Know two of three groups by their lead, well, and the third by its number, badly: its place is open."""
+    rule = RankingPlaces(2, 0.05, 1.0, np.array([6.0, 4.0, 2.0]), 1, (2, 0.0))
+    shown, core = np.array([6.0, 4.0, 2.0]), np.array([True, True, False])
+    blocks = rule.cut_core(np.arange(3), core, (shown, 10_000), (shown, 1))
+    return (f"groups known by numbers with noise of 1.4 are told apart by 2: {blocks}",) * bool(len(blocks) > 1)
+
+
+def limit_of_a_ranking() -> tuple[str, ...]:
+    """Hold the limit to what two rules pay that know all but which of two data sets there is, and err with beta."""
+    said, beta = [], 0.05
+    for counts, k in (([600, 500, 499], 1), ([9, 8], 2), ([7, 7, 4, 3], 2), ([5, 5, 5], 2), ([40, 10, 9, 8], 3)):
+        rows, limit = fewest(counts, k), ranking_limit(counts, k, beta=beta)
+        one_test = (2 * float(ndtri(1 - beta)) / rows) ** 2 if rows else 0.0
+        one_coin = math.log((1 - beta) / beta) / rows if rows else 0.0
+        if limit.mu_squared > one_test or limit.epsilon > one_coin:
+            said.append(f"{counts}, {k} places: mu^2 {limit.mu_squared:.3g}, where one test pays {one_test:.3g}")
+    return tuple(said)
+
+
+def fewest(counts: list[int], k: int) -> int:
+    """Return how many rows more in one group make every right order of the first k wrong; 0 if 1,000 do not."""
+
+    def right(now: list[int]) -> set[tuple[int, ...]]:
+        """Return the orders of the first k places that are right."""
+        order = sorted(now, reverse=True)[:k]
+        return {told for told in permutations(range(len(now)), k) if [now[group] for group in told] == order}
+
+    for rows in range(1, 1_000):
+        lumps = ([own + rows * (place == group) for place, own in enumerate(counts)] for group in range(len(counts)))
+        if any(not right(lump) & right(counts) for lump in lumps):
+            return rows
+    return 0
 
 
 def first_of_two(seed: int, *, cap: int) -> int | None:

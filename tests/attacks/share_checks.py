@@ -25,7 +25,7 @@ KEYS = {"g": [0, 1, 2]}
 
 def shares() -> tuple[str, ...]:
     """Hold what shares hold in the books against their price; measure totals; count the misses of intervals."""
-    return (*_charged(), *_moved(), *_missed(), *_alike(), *_compared(), *_pure_sums())
+    return (*_charged(), *_moved(), *_missed(), *_alike(), *_grown(), *_compared(), *_pure_sums())
 
 
 def _opened() -> farthing.Session:
@@ -71,6 +71,26 @@ def _alike() -> tuple[str, ...]:
         state, _ = pure_state_of(session._ledger.load(session.history()[-1].question).blob)
     levels = [sorted(set(lanes.level[1].tolist())) for lanes in (state.pilot, state.claimed)]
     return (f"a pure total at levels {levels}",) * any(len(found) > 1 for found in levels)
+
+
+def _grown() -> tuple[str, ...]:
+    """Return how far targets of either kind, sharper and looser, under caps that change, went beyond these."""
+    rng, truth, far = np.random.default_rng(0), np.array([2400.0, *[60.0] * 39]), 0
+    places = np.zeros(len(truth), np.int64)
+
+    def measure(grains: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        own = rng.standard_normal(len(truth)) * 2.0**28 / np.sqrt(np.maximum(grains, 1))
+        total = rng.standard_normal() * 2.0**28 / np.sqrt(np.maximum(shared, 1))
+        return truth + own, truth.sum() + total
+
+    for _ in range(20):
+        state, first = TotalState.nothing(len(truth)), int(rng.integers(1 << 50, 1 << 53))
+        for target in [(0.3, 0.0), (0.0, 0.02), *rng.permutation([(0.4, 0.0), (0.05, 0.15), (0.0, 0.05), (0.0, 0.0)])]:
+            cap, held = int(first * rng.choice([1, 1, 1, 0.5, 4])), int(state.paid.max())
+            rule = SharesOfTotal(places, (float(target[0]), float(target[1])), 0.05, 2.0**-56, 1, cap)
+            state = rule.run(state, measure)
+            far = max(far, int(state.paid.max()) - max(cap, held))
+    return (f"{far} grains beyond a cap",) * (far > 0)
 
 
 def _compared() -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from farthing.cli.app import app
 from farthing.cli.input.keys import Sources, from_file
 from farthing.engines import open_table
 from farthing.errors import DataError
-from farthing.query.reading import name_at
+from farthing.urls import name_at
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
 ROWS = pa.table({"rider": [n % 500 for n in range(9_000)], "zone": ["abc"[n % 3] for n in range(9_000)]})
@@ -150,6 +150,37 @@ def test_no_spelling_makes_a_protected_table_public(server, tmp_path, monkeypatc
     refused = run("init", trips, "--unit", "rider", *BUDGET, "--public", f"pub={on_path}#trips")
     assert "the public table 'pub' is a protected table" in refused.stderr
     assert not Path("farthing.toml").exists()
+
+
+SHARING = {
+    "VIEW once": "SELECT * FROM trips",
+    "VIEW twice": "SELECT zone FROM once WHERE rider > 3",
+    "VIEW counted": 'SELECT area, (SELECT count(*) FROM twice) AS n FROM "Zones"',
+    "MATERIALIZED VIEW kept": "SELECT DISTINCT zone FROM trips",
+}
+
+
+@pytest.mark.thorough
+def test_what_shares_rows_with_a_protected_table_is_not_public(server):
+    """Views of views, subqueries in them, copies that are refreshed, partitions and heirs, both ways; others are."""
+    base, schema = server
+    with ledger_servers.raw(f"{base}?schema={schema}") as raw:
+        for name, text in SHARING.items():
+            raw.execute(f"CREATE {name} AS {text}")
+        raw.execute('CREATE VIEW areas AS SELECT area FROM "Zones"')
+        raw.execute("CREATE TABLE old_trips () INHERITS (trips)")
+        raw.execute("CREATE TABLE whole (rider int, zone text) PARTITION BY LIST (zone)")
+        raw.execute("CREATE TABLE part_a PARTITION OF whole FOR VALUES IN ('a')")
+        raw.execute("CREATE TABLE part_b PARTITION OF whole FOR VALUES IN ('b')")
+        raw.execute("CREATE RULE loud AS ON INSERT TO part_b DO ALSO SELECT 1 FROM part_a")
+    sharing = [("trips", name.rpartition(" ")[2]) for name in SHARING]
+    sharing += [("twice", "kept"), ("trips", "old_trips"), ("whole", "part_a"), ("once", "old_trips")]
+    for pair in sharing:
+        for mine, other in (pair, pair[::-1]):
+            with pytest.raises(DataError, match="'pub' is a protected table, or has rows of one"):
+                open_table(f"{base}#{schema}.{mine}", name="mine", public={"pub": f"{base}#{schema}.{other}"})
+    for mine, other in (("trips", "areas"), ("once", "Zones"), ("part_a", "part_b"), ("old_trips", "whole")):
+        open_table(f"{base}#{schema}.{mine}", name="mine", public={"pub": f"{base}#{schema}.{other}"}).close()
 
 
 @pytest.mark.thorough

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from farthing.cli.app import app
+from farthing.cli.run.progress import working
 
 pytestmark = pytest.mark.thorough
 
@@ -140,6 +143,50 @@ def test_tables_are_written_to_a_folder():
     shown = run("release", *THREE, "--rms", "40", "--to", "more")
     assert "more/001-zone_late.parquet" in shown.stdout.replace("\\", "/")
     assert "paid epsilon 0" in shown.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_paid():
+    """A folder within a file."""
+    ended = run("release", *THREE, "--rms", "40", "--to", "rides.parquet/tables")
+    assert (4, 0) == (ended.exit_code, told("status")["spent"]["mu"])
+    assert "cannot be written" in ended.stderr
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_files_are_there_whole_or_not_at_all(problem, monkeypatch):
+    """What stops the second file of a folder, or the one of rows, leaves nothing; a folder is made where none is."""
+    real = pq.write_table
+    seen = []
+
+    def stops(table, where):
+        seen.append(real(table, where))
+        if len(seen) > 1 or "rows" in str(where):
+            raise problem
+
+    before = sorted(Path.cwd().iterdir())
+    for place in (("--to", "tables"), ("--synthetic", "rows.parquet")):
+        with monkeypatch.context() as patched:
+            patched.setattr(pq, "write_table", stops)
+            ended = run("release", *THREE, "--rms", "40", *place)
+        assert 0 != ended.exit_code
+        assert isinstance(problem, KeyboardInterrupt) or "No space left" in ended.stderr
+    assert {"rides.ledger"} >= {path.name for path in {*Path.cwd().iterdir()} - {*before}}
+    made = told("release", *THREE, "--rms", "40", "--to", "deep/tables")["tables"]
+    assert 1 < len(made) == len(list(Path("deep/tables").iterdir()))
+
+
+def test_a_terminal_shows_what_a_search_does(monkeypatch):
+    """The words and the time since, on stderr, gone at the end; nothing where nobody watches."""
+    for watched in (True, False):
+        screen = io.StringIO()
+        screen.isatty = lambda watched=watched: watched
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stderr", screen)
+            with working("looking"):
+                pass
+        assert watched == ("looking" in screen.getvalue())
 
 
 @pytest.mark.usefixtures("folder")

@@ -15,7 +15,7 @@ import pytest
 
 from farthing import Csv
 from farthing.engines import open_table
-from farthing.errors import DataError
+from farthing.errors import DataError, InvalidOption
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Type, counting
 from farthing.sql import parse_predicate
@@ -43,8 +43,8 @@ def test_files_globs_and_names(tmp_path):
     (tmp_path / "rides.2013.csv").write_text("dest,delay\nORD,1\n")
     (tmp_path / "rides.2014.csv").write_text("dest,delay\nORD,2\nATL,3\n")
     pq.write_table(TABLE, tmp_path / "it's flights.parquet")
-    one = open_table(tmp_path / "rides.2013.csv")
-    both = open_table(str(tmp_path / "rides.*.csv"))
+    one = open_table(Csv(tmp_path / "rides.2013.csv"))
+    both = open_table(Csv(str(tmp_path / "rides.*.csv")))
     parquet = open_table(tmp_path / "it's flights.parquet", name="flights")
 
     assert ("rides", "data", "flights") == (one.name, both.name, parquet.name)
@@ -56,7 +56,7 @@ def test_files_globs_and_names(tmp_path):
 def test_a_file_that_comes_later_is_no_part_of_a_glob(tmp_path):
     """The files are those found at opening."""
     csv(tmp_path / "a.csv")
-    engine = open_table(tmp_path / "*.csv")
+    engine = open_table(Csv(tmp_path / "*.csv"))
     csv(tmp_path / "b.csv")
 
     assert count(engine) == [3]
@@ -75,7 +75,7 @@ def test_unusable_files(name, text, words, tmp_path):
     """A file that holds no table is refused at opening."""
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=words):
-        open_table(tmp_path / name)
+        open_table(Csv(tmp_path / name) if name.endswith(".csv") else tmp_path / name)
 
 
 def test_missing_files_folders_and_patterns(tmp_path):
@@ -83,7 +83,6 @@ def test_missing_files_folders_and_patterns(tmp_path):
     csv(tmp_path / "a.csv")
     pq.write_table(TABLE, tmp_path / "a.parquet")
     cases = {
-        "missing.csv": "no such file",
         "missing": "no such file",
         "*.parquetx": "no file matches",
         "": "a folder is not a table",
@@ -92,6 +91,8 @@ def test_missing_files_folders_and_patterns(tmp_path):
     for name, words in cases.items():
         with pytest.raises(DataError, match=words):
             open_table(tmp_path / name)
+    with pytest.raises(DataError, match="no such file"):
+        open_table(Csv(tmp_path / "missing.csv"))
     with pytest.raises(DataError, match="not a local file"):
         open_table("https://example.org/flights.csv")
     for thing in (5, None, [1], {"a": 1}, object()):
@@ -102,7 +103,7 @@ def test_missing_files_folders_and_patterns(tmp_path):
 def test_check_sees_a_lost_file(tmp_path):
     """A file that is gone, or was emptied, is noticed before anything is charged."""
     path = csv(tmp_path / "a.csv")
-    engine = open_table(path)
+    engine = open_table(Csv(path))
     engine.check()
     path.write_text("")
     with pytest.raises(DataError, match="empty"):
@@ -112,9 +113,22 @@ def test_check_sees_a_lost_file(tmp_path):
         engine.check()
 
 
+@pytest.mark.parametrize("lines", ["dest\nORD\n", "dest\nORD,1\n", "d\xe9st\nORD\n"])
+def test_csv_files_of_which_nothing_says_how_they_are_read_are_refused(lines, tmp_path):
+    """By their names alone, whatever is in them, in whatever place: what fits and what would be left out."""
+    (tmp_path / "a.csv").write_text(lines, encoding="latin-1")
+    pq.write_table(TABLE, tmp_path / "b.parquet")
+    there = tmp_path / "b.parquet"
+    for path in (tmp_path / "a.csv", str(tmp_path / "*.csv"), tmp_path / "missing.csv"):
+        for place in ({"source": path}, {"public": {"x": path}}, {"protected": {"x": path}}):
+            with pytest.raises(InvalidOption, match="nothing says how the CSV table") as refused:
+                open_table(**{"source": there, **place})
+            assert "[csv." in refused.value.next_step
+
+
 def test_header_only_is_a_table_without_rows(tmp_path):
     """A CSV of a header alone answers zero."""
-    assert count(open_table(csv(tmp_path / "a.csv", "dest,delay\n"))) == [0]
+    assert count(open_table(Csv(csv(tmp_path / "a.csv", "dest,delay\n")))) == [0]
 
 
 def test_a_csv_row_that_does_not_fit_is_left_out(tmp_path):
@@ -228,7 +242,7 @@ HIDDEN = pa.table({"x": [1]})
 def test_the_embedded_engine_is_locked(kind, sql, tmp_path):
     """Even SQL that got past everything else reads no file, no variable, loads nothing and changes no setting."""
     hidden = HIDDEN  # noqa: F841  # the SQL tries to read it
-    engine = open_table(csv(tmp_path / "a.csv") if kind == "file" else TABLE)
+    engine = open_table(Csv(csv(tmp_path / "a.csv")) if kind == "file" else TABLE)
     for connection in (engine._connection, engine._connection.cursor()):
         with pytest.raises(duckdb.Error):
             connection.execute(sql).fetchall()

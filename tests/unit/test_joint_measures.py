@@ -1,12 +1,13 @@
 """The life of a joint question: price, cap, stop, free, sharper, named losses."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
 
-from farthing.accuracy.joint_claims import ClaimPurse
+from farthing.accuracy.joint_claims import ClaimPurse, Pivot
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_pilot import pilot
 from farthing.accuracy.joint_prices import balanced, in_blocks, in_parts
@@ -232,6 +233,26 @@ def test_blocks_are_put_together_again():
     values = np.arange(50_000.0)[None, :]
 
     assert (values * 2 == in_blocks(lambda block: block * 2, values)).all()
+
+
+@pytest.mark.parametrize("kind", ["mean", "five"])
+def test_a_sharper_answer_leaves_the_state_before_it_alone(kind, monkeypatch):
+    """Groups are measured a part at a time, in place: in arrays of the new state, and everything in its place."""
+    monkeypatch.setattr("farthing.accuracy.joint_prices.IN_TURN", 2)
+    sizes, log = [3e3, 1e2, 1e4, 3e5, 1e4, 1e5, 3e3], []
+    coarse = answered(joint(KINDS[kind], 0.2), sizes)
+    kept = deepcopy(coarse)
+    sharp = answered(joint(KINDS[kind], 0.1), sizes, state=coarse, seed=2, log=log)
+    total = coarse.information.copy()
+    for grains, groups in log:
+        total[:, groups] += grains
+
+    assert len(log) > 10
+    assert total.tolist() == sharp.information.tolist()
+    assert np.array_equal(kept.means, coarse.means)
+    assert np.array_equal(kept.information, coarse.information)
+    assert np.array_equal(kept.value, coarse.value)
+    assert all(np.array_equal(getattr(kept.pivot, name), getattr(coarse.pivot, name)) for name in Pivot.__slots__)
 
 
 def test_the_share_of_every_claim_adds_up_to_beta():

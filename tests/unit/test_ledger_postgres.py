@@ -167,6 +167,7 @@ def test_a_schema_that_may_not_be_used_is_not_told_as_damaged(url):
         "postgresql+psycopg://user:s3cr/t@host",
         "postgresql+psycopg://user:s3cr%2Ft@127.0.0.1:1/db?schema=s3cr/t",
         "://s3cr/t",
+        "postgresql+psycopg://user:p@s3cr@127.0.0.1:1/db",
     ],
 )
 def test_passwords_are_never_told(url, caplog):
@@ -183,7 +184,8 @@ def test_passwords_are_never_told(url, caplog):
 
 def test_place_is_shown_without_secrets():
     """The path and the repr of a store show user, host and schema, and nothing else."""
-    store = PostgresStore.of("postgres://user:s3cret@host:5432/db?schema=mine&password=s3cret&sslmode=require")
+    settings = "schema=mine&password=s3cret&sslmode=require&Password=s3cret&options=-cx%3Ds3cret&sslkey=s3cret"
+    store = PostgresStore.of(f"postgres://user:s3cret@host:5432/db?{settings}")
     assert "postgresql+psycopg://user@host:5432/db?schema=mine&sslmode=require" == store.place
     assert "s3cret" not in repr(store)
     assert "failed for *** *** *** " == store._without_secrets("failed for s3cret s3cret s3cret ") + " "

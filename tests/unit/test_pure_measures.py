@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import farthing
 from farthing import Budget, InvalidTarget, Pure, Session
 from farthing.accuracy.laplace_state import LaplaceState
 from farthing.errors import OutOfReach
-from farthing.session.answering.laplace_measures import state_of
+from farthing.session.answering.laplace_measures import blob_of, state_of
 
 ROWS = 30_000
 TABLE = pa.table({
@@ -105,8 +106,26 @@ def test_a_line_that_is_not_charged_is_seen(session, monkeypatch, chain):
     """Planted: one of the two lines of looks left out of the price; what the lanes hold is more than was paid."""
     monkeypatch.setattr(LaplaceState, "paid", property(lambda self: getattr(self, chain).level.sum(axis=0)))
     with contextlib.suppress(farthing.FarthingError):
-        answer = session.mean("x", **X, absolute=0.5)
+        answer = ASKS["several"](session, 1)
         assert int(levels_of(session).max()) > answer.paid.farthings
+
+
+def test_a_mean_goes_on_by_looks_or_begins_to_claim(session):
+    """A sharper mean goes on from its looks; a target of another kind, and what older versions kept, goes by claims."""
+    session.mean("x", **X, relative=0.2)
+    question = session.history()[-1].question
+    begun, steps = state_of(session._ledger.load(question).blob)
+    session.mean("x", **X, relative=0.1)
+    after, _ = state_of(session._ledger.load(question).blob)
+    assert 0 < after.looked <= begun.looked
+    assert not after.pilot.level.any()
+    assert (after.claimed.level[1] == 2 * after.claimed.level[0]).all()
+    old = blob_of(begun, tuple(SimpleNamespace(step_log2=step) for step in steps)).replace(b'"looked"', b'"unread"')
+    assert state_of(old)[0].looked == 0
+    assert session.mean("x", **X, absolute=0.3).met
+    mixed, _ = state_of(session._ledger.load(question).blob)
+    assert mixed.looked == 0
+    assert mixed.pilot.level.any()
 
 
 def test_a_unit_in_several_groups_pays_for_its_most_expensive():
@@ -120,8 +139,6 @@ def test_a_unit_in_several_groups_pays_for_its_most_expensive():
 
 def test_a_record_that_is_not_ours_is_refused(session):
     """Another form, and one of another number of lanes."""
-    from types import SimpleNamespace
-
     from farthing.errors import LedgerError
     from farthing.query.aggregates import counting
     from farthing.session.answering.laplace_measures import LaplaceMeasuresMethod

@@ -1,6 +1,5 @@
-"""Two groups that a ranking left alone: their lead is measured as one number, paid by both, kept, and gone on from."""
+"""Few groups of a ranking: their leads are measured as numbers, paid by both groups, kept, and gone on from."""
 
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -8,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import farthing
-from farthing.accuracy.ranking import OWN, RankingContest, RankingState
+from farthing.accuracy.ranking import RankingContest, RankingState, _leading
+from farthing.accuracy.ranking_cores import OWN, core_of
+from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements
 from farthing.session.choosing.ranking_record import blob_of, standing_of
 
@@ -43,7 +44,7 @@ def exact(truth):
 
 
 def test_what_is_measured_of_a_pair_is_what_it_holds():
-    """A quarter of what two groups pay is for their own numbers; all that either pays is in what it holds."""
+    """An eighth of what two groups pay is for their own numbers; all that either pays is in what it holds."""
     truth = np.array([2.0**30, 2.0**30 - 2.0**16, 2.0**20, 0.0])
     measure, lead, asked = exact(truth)
     end = RankingContest(2, 0.05, GRAINS, 1 << 50).run(None, 4, measure, lead=lead)
@@ -53,8 +54,8 @@ def test_what_is_measured_of_a_pair_is_what_it_holds():
 
     assert paid.tolist() == end.paid.tolist()
     assert [[0], [1]] == [block.tolist() for block in end.blocks[:2]]
-    assert [1, 0, -1, -1] == end.rivals.tolist()
-    assert end.lead_information[:2].min() > (OWN - 2) * (end.information[0] - end.information[2])
+    assert end.lead_grains[0] == end.lead_grains[1] > (OWN - 2) * (end.information[0] - end.information[2])
+    assert not end.lead_grains[2:].any()
     assert end.ordered.tolist() == pytest.approx(truth)
     assert not any(kind == "lead" for kind, *_ in exact_relative(truth))
 
@@ -66,32 +67,86 @@ def exact_relative(truth):
     return asked
 
 
-def test_a_lead_is_worth_twice_the_same_price_of_both_groups():
-    """Of one more grain of each group the lead is known with half a grain, of a grain for the lead with one."""
-    state = replace(
-        RankingState.begun(np.zeros(2), 1, (1, 0.0)),
-        means=np.array([10.0, 20.0]),
-        information=np.array([6, 6]),
-        rivals=np.array([1, 0]),
-        leads=np.array([30.0, -30.0]),
-        lead_information=np.array([3, 3]),
-    )
+def test_leads_within_a_block_are_known_better_than_groups_by_themselves():
+    """Of n groups that pay the same, by n/(n - 1): that of two, exactly twice as well."""
+    for groups in (2, 3, 4):
+        truth = np.arange(groups, 0, -1) * 2.0**10
+        measure, lead, _ = exact(truth)
+        end = RankingContest(groups, 0.05, GRAINS, 1 << 30).run(None, groups, measure, lead=lead)
 
-    assert [12, 12] == state.clocks.tolist()
-    assert [10, 10] == state.paid.tolist()
-    assert [20.0, 10.0] == state.ordered.tolist()  # the lead: half of -10, and half of 30
-    assert 15.0 == state.ordered.mean()
+        assert len(end.blocks) == 1
+        assert (end.lead_information * (groups - 1)).tolist() == (end.lead_grains * groups).tolist()
+        assert end.clocks.tolist() == (end.information + end.lead_information).tolist()
+        assert end.ordered.tolist() == pytest.approx(truth)
+
+
+def test_the_noise_of_leads_is_what_their_information_says():
+    """Of a thousand blocks of four groups: the variance of a difference of two is two over what it is known with."""
+    rng, blocks = np.random.default_rng(8), list(np.arange(4_000).reshape(-1, 4))
+    each = np.full(4_000, 25)
+    begun = RankingState.begun(np.zeros(4_000), 1, (4, 0.0))
+    end = _leading(begun, blocks, each, lambda grains, first, _: rng.standard_normal(len(first)) / np.sqrt(grains))
+    off = (end.leads[::2] - end.leads[1::2]) * np.sqrt(end.lead_information[::2] / 2)
+
+    assert set(end.lead_grains.tolist()) == {75}
+    assert np.std(off) == pytest.approx(1, abs=0.12)  # of 2,000: seven of its deviations
+
+
+def test_others_pay_for_their_own_numbers_alone():
+    """A close pair among many that are far behind: they are measured as coarsely as the pair's own numbers."""
+    truth = np.concatenate([[2.0**20 + 2.0**15, 2.0**20], np.full(30, 2.0**18)])
+    measure, lead, _ = exact(truth)
+    end = RankingContest(1, 0.05, GRAINS, 1 << 50).run(None, 32, measure, lead=lead)
+
+    assert [0] == end.blocks[0].tolist()
+    assert end.lead_grains[:2].all()
+    assert not end.lead_grains[2:].any()
+    assert len(set(end.information.tolist())) <= 2
+    assert end.paid[2:].max() < end.paid[:2].min() / 3
+
+
+def test_a_core_once_begun_is_gone_on_with():
+    """No group joins it, since its leads over the others were not measured; one that is left of it measures none."""
+    block, values = np.arange(20), np.array([90.0, 80.0, 70.0, *np.zeros(17)])
+
+    def chosen(begun, *, whole=False, noise=5.0):
+        found = core_of(block, 2, values, noise, np.array(begun, np.int64), whole=whole)
+        return None if found is None else found.groups.tolist()
+
+    assert [0, 1, 2] == chosen([0, 1, 2])
+    assert [5, 9] == chosen([5, 9])
+    assert chosen([5]) is None
+    assert chosen([], noise=90.0) is None
+    assert chosen([], whole=True) is None
+    assert chosen([]) in ([0, 1], [0, 1, 2])
+
+
+def test_pairs_are_judged_by_what_they_are_known_with():
+    """Beside a core the others are compared by their own numbers, with the noise of these."""
+    rule = RankingPlaces(3, 0.05, 1.0, np.array([6.0, 4.0, 2.0, 0.0]), 1, (3, 0.0))
+    core, shown = np.array([True, True, False, False]), np.array([6.5, 4.0, 2.0, 0.0])
+
+    def cut(grains, own_grains, first=6.0):
+        own = np.array([first, 4.5, 2.0, 0.0])
+        blocks = rule.cut_core(np.arange(4), core, (shown, grains), (own, own_grains))
+        return [block.tolist() for block in blocks]
+
+    assert [[0], [1], [2], [3]] == cut(100, 100)
+    assert [[0, 1, 2, 3]] == cut(100, 1)
+    assert [[0], [1, 2, 3]] == cut(100, 1, first=50.0)
+    assert [[0, 1], [2], [3]] == cut(1, 100)
+    assert [[0, 1], [2], [3]] == cut(1, 100, first=50.0)  # of the core its own numbers do not count
 
 
 def test_what_is_kept_of_a_lead_is_read_again():
-    """The record of a ranking holds rivals, leads, and what was paid for them."""
+    """The record of a ranking holds leads, what was paid for them, and what they are known with."""
     truth = np.array([2.0**30, 2.0**30 - 2.0**18, 2.0**20])
     measure, lead, _ = exact(truth)
     end = RankingContest(2, 0.05, GRAINS, 1 << 44).run(None, 3, measure, lead=lead)
     again = standing_of(blob_of(end))
 
     assert end.lead_information.any()
-    for name in ("means", "information", "rivals", "leads", "lead_information", "paid", "ordered"):
+    for name in ("means", "information", "leads", "lead_grains", "lead_information", "paid", "ordered"):
         assert getattr(end, name).tolist() == getattr(again, name).tolist()
     assert [block.tolist() for block in end.blocks] == [block.tolist() for block in again.blocks]
 

@@ -8,6 +8,7 @@ from rides import BY, opened
 from farthing import LedgerError
 from farthing.accuracy.stored_promise import StoredPromise
 from farthing.mechanisms.gaussian import Measured
+from farthing.session.core import records
 from farthing.session.core.records import Record
 
 KEPT = StoredPromise(relative=0.1, absolute=50.0, floor=50.0, beta=0.05, critical=1.99, grains=1 << 50, futility=3.1)
@@ -42,6 +43,21 @@ def test_a_million_groups_are_small():
     large = Record(Measured(mean, np.full(mean.size, 1 << 50), -12), KEPT, keys="abc")
 
     assert 9_000_000 > len(large.to_bytes())
+
+
+@pytest.mark.parametrize("plain", [1, 1 << 20], ids=["as it is", "compressed"])
+def test_columns_of_many_groups_come_back_as_they_were(plain, monkeypatch):
+    """Values and types survive where small whole numbers are written small and nothing is compressed."""
+    monkeypatch.setattr(records, "_MANY", plain)
+    large = np.array([1 << 40, -(1 << 40), 7] * 9)
+    columns = {f"a{bits}": large % (1 << bits) - (1 << bits - 1) for bits in (7, 15, 31)}
+    columns |= {"ends": np.array([-128, 127, 0] * 9), "beyond": np.array([-129, 127, 0] * 9), "large": large}
+    columns |= {"real": np.array([np.inf, -0.0, 0.1] * 9), "met": np.array([True, False, True] * 9)}
+    blob = records.write_blob(columns, {b"form": b"{}"})
+    back, _ = records.read_blob(blob, b"form")
+
+    assert {name: column.dtype for name, column in columns.items()} == {name: back[name].dtype for name in columns}
+    assert all(np.array_equal(columns[name], back[name]) for name in columns)
 
 
 @pytest.mark.parametrize("blob", [

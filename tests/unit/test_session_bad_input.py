@@ -11,6 +11,7 @@ from rides import BUDGET, BY, KEYS, TABLE, opened
 from farthing import (
     Bounds,
     Budget,
+    Csv,
     DataError,
     FarthingError,
     Gdp,
@@ -212,7 +213,10 @@ def test_tables(tmp_path):
     (tmp_path / "notes.doc").write_text("not a table")
     bad = ["empty.csv", "empty.parquet", "torn.parquet", "notes.doc", "missing.csv", "missing.parquet", "*.csv.gz", "."]
 
-    for table in [*(tmp_path / name for name in bad), {"k": [1]}, [1, 2], None, np.zeros(3)]:
+    paths = [tmp_path / name for name in bad]
+    declared = [Csv(path) if ".csv" in path.name else path for path in paths]
+
+    for table in [*declared, {"k": [1]}, [1, 2], None, np.zeros(3)]:
         refused(DataError, lambda table=table: Session(table, budget=BUDGET))
 
 
@@ -220,7 +224,7 @@ def test_a_file_that_goes_away_is_not_charged(tmp_path):
     """A table that is gone when it is asked is found out before anything is reserved."""
     path = tmp_path / "rides.csv"
     path.write_text("k,x\nfew,1\n")
-    session = Session(path, budget=BUDGET)
+    session = Session(Csv(path), budget=BUDGET)
     path.unlink()
 
     refused(DataError, lambda: session.count(absolute=50))

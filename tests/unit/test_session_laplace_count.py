@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 from farthing import Bounds, Budget, Pure, Session
 from farthing.accuracy.stored_promise import StoredPromise
+from farthing.errors import BudgetExceeded
 from farthing.ledger.store import Ledger
 from farthing.mechanisms.gaussian import Measured
 from farthing.session.core.records import Record
@@ -65,12 +67,15 @@ def test_asking_again_or_looser_is_free(table):
     assert answer.value[1] == part.value[1]
 
 
-def test_sums_of_stopped_cells_are_asked_anew(table):
-    """No bound on the joint error of cells that stopped by what they showed is known."""
+def test_sums_of_stopped_cells_are_free(table):
+    """A total of cells that stopped by what they showed is told from them, where that is accurate enough."""
     session = Session(table, budget=Budget(epsilon=1))
     session.count(**BY, relative=0.1, absolute=40)
+    total = session.count(where="g IN (0, 1)", absolute=500)
 
-    assert session.count(where="g IN (0, 1)", absolute=500).paid
+    assert not total.paid
+    assert total.lower <= 420 <= total.upper
+    assert session.count(where="g IN (0, 1)", absolute=30).paid
 
 
 def test_a_loss_is_spent_whole_and_an_absolute_target_stays_whole(table):
@@ -130,6 +135,48 @@ def test_a_failure_begins_another_line(table, monkeypatch):
     assert not first.refine(absolute=50).paid
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("first", [{"relative": 0.2, "absolute": 100}, {"absolute": 100}], ids=["looks", "one look"])
+def test_after_an_interrupted_ask_all_that_is_left_still_answers(table, first):
+    """What stands after an interrupted ask is no use to a line that begins again, and does not make it dearer."""
+    session = Session(table, budget=Budget(epsilon=1))
+    session.count(**BY, **first, cap="all")
+    asks, again = [], {"relative": 0.1, "absolute": 5, "cap": "all"}
+
+    def stop(_):
+        asks.append(1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        session.count(**BY, **again, progress=stop)
+    left = session.plan(**BY, **again).worst_price
+    answer = session.count(**BY, **again)
+    finer = session.plan(**BY, relative=0.05, absolute=5, cap="all")
+
+    assert asks
+    assert answer.paid
+    assert answer.paid <= left
+    assert finer.fits
+    assert session.count(**BY, relative=0.05, absolute=5, cap="all", on_miss="spend").paid
+    assert session.spent <= Pure(1)
+
+
+def test_what_others_hold_is_said(table):
+    """While one ask holds all that is left, another is told that the rest comes back, and when."""
+    session, told, large = Session(table, budget=Budget(epsilon=1)), [], {"by": "g", "keys": {"g": [2, 3]}}
+
+    def nested(_):
+        if not told:
+            with pytest.raises(BudgetExceeded, match="nothing is left while other questions are answered") as refused:
+                session.count(relative=0.1, cap="all")
+            told.append(refused.value.next_step)
+
+    session.count(**large, relative=0.1, cap="all", progress=nested)
+
+    assert "they hold Pure(epsilon=1): ask again when they are answered, the rest comes back" in told[0]
+    assert session.count(relative=0.1, cap="all").paid
+
+
 def test_an_old_record_is_read_and_refined(table, monkeypatch):
     """One look of an earlier version: a chain of length one, at its farthings and on its own steps."""
     session = Session(table, budget=Budget(epsilon=1))
@@ -144,7 +191,7 @@ def test_an_old_record_is_read_and_refined(table, monkeypatch):
         plain = StoredPromise(0.0, 40.0, 40.0, 0.05, 0.0, record.kept.grains)
         assert isinstance(record.measured, Measured)
         blob = Record(record.measured, plain, record.keys, record.listed).to_bytes()
-        return type(stored)(**{name: getattr(stored, name) for name in stored.__slots__} | {"blob": blob})
+        return replace(stored, blob=blob)
 
     monkeypatch.setattr(Ledger, "load", old)
     again = session.count(**BY, absolute=40)

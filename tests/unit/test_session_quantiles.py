@@ -85,8 +85,14 @@ def _plan(session, q=0.5, cap="all", **how):
 ask.plan = _plan
 
 
-@pytest.mark.parametrize("budget", [GDP, ZCDP], ids=["gdp", "zcdp"])
-@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize(
+    ("budget", "chain"),
+    [
+        *(pytest.param(GDP, chain, id=f"{name}-gdp") for name, chain in CHAINS.items()),
+        pytest.param(ZCDP, CHAINS["value"], id="value-zcdp"),
+        *(pytest.param(ZCDP, CHAINS[name], id=f"{name}-zcdp", marks=pytest.mark.thorough) for name in ("rank", "both")),
+    ],
+)
 def test_the_books_hold_what_was_measured(budget, chain, bought):
     """Over chains of every kind, in both currencies, a unit in two groups: no grain is free, none paid twice."""
     charged(opened(budget), chain, bought)
@@ -94,7 +100,7 @@ def test_the_books_hold_what_was_measured(budget, chain, bought):
 
 def test_the_ends_go_on_too(bought):
     """MIN and MAX, whose place moves with the target."""
-    charged(opened(), CHAINS["rank"], bought, q=0)
+    charged(opened(), CHAINS["rank"][:2], bought, q=0)
 
 
 @pytest.mark.parametrize(("name", "chain"), [("look", "value"), ("keep", "rank")])

@@ -7,6 +7,7 @@ from levels import ALPHA
 from scipy.stats import binom
 
 from farthing import Bounds, Budget, Gdp, Pure, Session
+from farthing.accuracy.group_guess import GroupGuess
 from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal
 from farthing.accuracy.total_state import TotalState
@@ -407,9 +408,12 @@ def test_a_total_that_is_surely_too_small_pays_little():
     """No share of an empty total can be told: it is given up once that is plain, and goes on under a larger cap."""
     few = pa.table({"zone": np.repeat(["north", "south", "east"], [30, 30, 50])})
     cap = Gdp(0.3)
-    for absolute, most in ((0.02, 0.03), (0.1, 0.15)):
+    many = [f"zone {number}" for number in range(12)]
+    loose = ({"relative": 0.2}, many, 0.15), ({"relative": 0.3}, many, 0.25)
+    fine = (({"absolute": absolute}, ["centre", "port"], most) for absolute, most in ((0.02, 0.03), (0.1, 0.15)))
+    for target, zones, most in (*fine, *loose):
         with Session(few, name="rides", budget=BUDGET) as session:
-            how = {"keys": {"zone": ["centre", "port"]}, "absolute": absolute}
+            how = {"keys": {"zone": zones}, **target}
             first = session.sql(SHARE, cap=cap, **how)
             assert first.paid.value**2 <= most * cap.value**2
             assert not first.met.any()
@@ -420,6 +424,23 @@ def test_a_total_that_is_surely_too_small_pays_little():
         later = session.sql(SHARE, cap=Gdp(12), **how)
         assert later.met.all()
         assert ((later.lower <= 0.5) & (later.upper >= 0.5)).all()
+
+
+@pytest.mark.parametrize("target", [(0.3, 0.0), (0.3, 0.05), (0.1, 0.08), (0.0, 0.2), (0.05, 0.2)])
+def test_no_share_costs_less_than_the_least(target):
+    """Whatever the share, and however the price is split: the least is below, and some share comes near."""
+    for count, together in ((2, 1), (5, 3), (40, 1)):
+        one = SharesOfTotal(np.zeros(count, np.int64), target, 0.05, 1.0, together, 1 << 58)
+        least = float(one.least(np.full(count, 900.0), np.full(count, 2.0))[0])
+        shares = np.append(np.linspace(1e-3, 1, 2_001), 1 / count)
+        nothing = np.zeros(len(shares))
+        wide = SharesOfTotal(np.zeros(len(shares), np.int64), target, 0.05, 1.0, together, 1 << 58)
+        object.__setattr__(wide, "sizes", np.full(len(shares), float(count)))
+        guess = GroupGuess(900 * shares, np.full(len(shares), 900.0), shares, nothing, nothing)
+        costs = wide._costs(guess, np.full(len(shares), 2.0)).min(axis=0)
+
+        assert least <= costs.min() * (1 + 1e-9)
+        assert costs.min() <= 1.2 * least or 0 < target[1] < target[0]
 
 
 def test_plans_say_why_nothing_is_paid():
@@ -445,7 +466,7 @@ def test_no_chain_of_targets_pays_more_than_its_plan_says(divided, sizes):
         total = rng.standard_normal() / np.sqrt(np.maximum(shared, 1) * 2.0**-56)
         return truth + own, truth.sum() + total
 
-    for _ in range(60):
+    for _ in range(20):
         state, first = TotalState.nothing(count), int(rng.integers(1 << 50, 1 << 53))
         for target in [(0.3, 0.0), (0.0, 0.02), *rng.permutation([(0.4, 0.0), (0.05, 0.15), (0.0, 0.05), (0.0, 0.0)])]:
             cap, loose = int(first * rng.choice([1, 1, 1, 0.5, 4])), (float(target[0]), float(target[1]) * unit)

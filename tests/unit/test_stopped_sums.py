@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from farthing.accuracy import stopped_sums
-from farthing.accuracy.stopped_sums import StoppedSums, gaussian_mixture, log_mixture
+from farthing.accuracy import stopped_laws
+from farthing.accuracy.stopped_laws import (
+    GAUSSIAN_STOPS,
+    LaplaceStops,
+    StopView,
+    exponential_shifts,
+    gaussian_mixture,
+    tilted_end,
+)
+from farthing.accuracy.stopped_sums import StoppedSums
 
 RULE = {"relative": 0.1, "floor": 10.0, "critical": 1.985}
 
@@ -24,13 +32,19 @@ def test_a_mixture_is_its_integral(shift, time, mean, spread):
     assert math.log(whole) == pytest.approx(float(gaussian_mixture(shift, time, mean, np.array(spread))), rel=1e-9)
 
 
-def mean_of_g(sign, truth, time, cells=12):
+def view_of(sums, truth, tilt, sign, cells=12):
+    """Return what a law sees of equal cells of one truth."""
+    variance = sums.variance(np.full((1, cells), truth))
+    information = np.broadcast_to(sums.information, (1, cells))
+    return StopView(information, np.full((1, 1), tilt / math.sqrt(variance[0, 0])), variance, 0.1 / 1.985, sign)
+
+
+def mean_of_g(sign, truth, time):
     """Return E G for one cell measured with a fixed information, over normal noise."""
     steps = np.linspace(-250, 250, 100_001)
-    shift = steps * math.sqrt(time)
-    sums = StoppedSums(np.zeros((1, cells)), np.full((1, 1), time), **RULE)
-    variance = sums.variance(np.array(truth))
-    moment = log_mixture(sums, shift[:, None, None], 0.3 / np.sqrt(variance) * variance, variance, sign)
+    sums = StoppedSums(np.zeros((1, 1)), np.full((1, 1), time), **RULE)
+    view = view_of(sums, truth, 0.3, sign)
+    moment = GAUSSIAN_STOPS.log_mixture((steps / math.sqrt(time))[:, None, None] * np.ones((1, 12)), view)
     return float(np.trapezoid(np.exp(moment[:, 0, 0] + norm.logpdf(steps)), steps))
 
 
@@ -42,8 +56,70 @@ def test_g_is_a_martingale(sign, truth, monkeypatch):
 
     assert mean_of_g(sign, truth, time) == pytest.approx(1, rel=1e-6)
     honest = gaussian_mixture
-    monkeypatch.setattr(stopped_sums, "gaussian_mixture", lambda b, t, u, w: honest(b, t, u, w) + np.log1p(w * t) / 2)
+    monkeypatch.setattr(stopped_laws, "gaussian_mixture", lambda b, t, u, w: honest(b, t, u, w) + np.log1p(w * t) / 2)
     assert mean_of_g(sign, truth, time) > 1.001
+
+
+STEP = 2.0**-8  # of decay a step at the finest rate: four times what rules allow, so that steps are seen
+
+
+def geometric(rate, steps):
+    """Return the chances of two-sided geometric noise, whose rate is a step's."""
+    return np.tanh(rate / 2) * np.exp(-rate * np.abs(steps))
+
+
+def finer_mean(values, steps, coarse, fine):
+    """Return, at each step of the coarse noise, the mean of values of the finer noise, by Bayes and `back`."""
+    stays = (math.sinh(coarse / 2) / math.sinh(fine / 2)) ** 2
+    weights, kernel = values * geometric(fine, steps), geometric(coarse, steps)
+    size = 2 * len(steps) - 1
+    spread = np.fft.irfft(np.fft.rfft(weights, size) * np.fft.rfft(kernel, size), size)
+    middle = len(steps) // 2
+    spread = spread[middle : middle + len(steps)]
+    return (stays * weights + (1 - stays) * spread) / geometric(coarse, steps)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("truth", [0.0, 130.0, 3_000.0])
+def test_g_of_a_chain_is_a_supermartingale(sign, truth):
+    """From each rate to a finer one, on whole steps, the mean of G does not rise; it begins at 1."""
+    law, rule = LaplaceStops(1.3), {"relative": 0.1, "floor": 3.1, "critical": 3.1}
+    blank = StoppedSums(np.zeros((1, 1)), np.ones((1, 1)), **rule, law=law)
+    typical = math.sqrt(2 / float(blank.variance(np.array(truth))))
+    steps, step = np.arange(-(1 << 14), (1 << 14) + 1), STEP / (1.3 * typical)
+
+    def g(rate, steps=steps):
+        """Return G at each step of the noise."""
+        sums = StoppedSums(np.zeros((1, 1)), np.full((1, 1), rate), **rule, law=law)
+        view = view_of(sums, truth, 0.5, sign, cells=1)
+        return np.exp(law.log_mixture((steps * step)[:, None, None], view)[:, 0, 0])
+
+    near = np.abs(steps) < 3_000  # further out the sums are cut off
+    for coarse, fine in ((0.6, 0.9), (0.9, 1.0), (1.0, 1.3)):
+        rates = coarse * typical, fine * typical
+        before, finest = g(rates[0]), g(rates[1])
+        there = finer_mean(finest, steps, rates[0] * step, rates[1] * step)
+        assert (there[near] <= before[near] * (1 + STEP**2)).all()
+        assert (before * geometric(rates[0] * step, steps)).sum() <= 1 + STEP**2
+        assert (1.001 * there[near] > before[near]).any() or fine * typical > law.most
+
+
+def test_parts_of_g_are_their_integrals():
+    """The closed forms are the integrals over shifts, and over where finer noise may be."""
+    for off in (-2.0, -0.1, 0.0, 0.7, 5.0):
+        shifts, _ = quad(
+            lambda d, b=off: 0.6 * math.exp(-0.6 * d + 1.3 * (abs(b) - abs(b - d))), 0, 60, points=[max(off, 1e-9)]
+        )
+        assert math.log(shifts) == pytest.approx(float(exponential_shifts(np.array(off), 1.3, 0.6)), rel=1e-7)
+        jumps, _ = quad(
+            lambda n, b=off: math.exp(0.8 * min(n, 0) - 1.7 * abs(n) - 1.3 * (abs(b - n) - abs(b))) * 0.85,
+            -40, 40, points=[0.0, off], limit=400,
+        )  # fmt: skip
+        share = 1.3 / 1.7
+        stays = share * math.exp(0.8 * min(off, 0) - 0.4 * abs(off))
+        whole = (stays + (1 - share**2) * jumps) / (0.5 + 0.85 / 2.5)
+        assert math.log(whole) == pytest.approx(float(tilted_end(np.array(off), 1.3, 1.7, 0.8)), rel=1e-7)
+    assert tilted_end(np.array(0.0), np.array(2.0), np.array(1.7), np.array(0.8)) == -np.inf
 
 
 @settings(max_examples=25, deadline=None)
@@ -61,9 +137,9 @@ def test_no_truth_that_passes_is_left_out(cells, sign):
     level, beta = math.log(2 / 0.045), 0.05
     low, high = sums.range(0.005 / len(truth))
     spread = 1.25 ** math.ceil(math.log(blank.variance(truth).sum()) / math.log(1.25))
-    variance = blank.variance(truth)[None]
-    shift = sign * (means - truth)[None] * information
-    moments = log_mixture(sums, shift, math.sqrt(2 * level / spread) * variance, variance, sign)
+    tilt = np.full((1, 1), math.sqrt(2 * level / spread))
+    view = StopView(information[None], tilt, blank.variance(truth)[None], 0.1 / 1.985, sign)
+    moments = GAUSSIAN_STOPS.log_mixture(sign * (means - truth)[None], view)
     assume(moments.sum() <= level and (low <= truth).all() and (truth <= high).all())
     lower, upper = sums.ends(beta)
 

@@ -162,12 +162,13 @@ def modules_that_ask() -> dict[str, str]:
 
 
 def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
-    """No module but the transaction's reserves, settles, fails or loads; two look for what is open, to show it."""
+    """No module but the transaction's reserves, settles, fails or loads; three look for what is open, to tell it."""
     users = {str(path.relative_to(SRC)): found for path in modules() if (found := verbs(path))}
 
     assert users == {
         "session/core/transaction.py": VERBS - {"open_reservations"},
         "session/core/context.py": {"open_reservations"},
+        "session/core/refused.py": {"open_reservations"},
         "cli/run/ledger.py": {"open_reservations"},
     }
 

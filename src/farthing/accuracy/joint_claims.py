@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices, in_blocks, in_parts
+from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices, in_blocks, in_parts, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,19 +90,23 @@ class ClaimPurse:
         return fresh
 
     def of(self, groups: Ints) -> ClaimPurse:
-        """Return some groups, in their order, on their own until they are put back; all of them as they are."""
+        """Return some groups, in their order, on their own until they are put back; all of them as they are.
+
+        Groups that follow one another are not copied: what is bought of them is here at once.
+        """
         if len(groups) == self.means.shape[1]:
             return self
+        at = run_of(groups)
 
         def measure(grains: Ints, places: Ints) -> Floats:
             """Measure places among those groups."""
             return self.measure(grains, groups if len(places) == len(groups) else groups[places])
 
-        return ClaimPurse(self.means[:, groups], self.information[:, groups], measure)
+        return ClaimPurse(self.means[:, at], self.information[:, at], measure)
 
     def put(self, groups: Ints, some: ClaimPurse) -> None:
         """Put them back."""
-        if some is self:
+        if some is self or isinstance(run_of(groups), slice):
             return
         self.means[:, groups], self.information[:, groups] = some.means, some.information
 
@@ -136,14 +140,23 @@ class Pivot:
     def nothing(cls, lanes: int, groups: int) -> Pivot:
         """Return what there is before any claim."""
         rows = (lanes, groups)
-        none = np.zeros(groups)
-        return cls(np.zeros(rows, np.int64), np.zeros(rows), none, np.zeros(rows), none, np.zeros(rows), none, none + 1)
+        return cls(
+            shape=np.zeros(rows, np.int64),
+            shown=np.zeros(rows),
+            clock=np.zeros(groups),
+            guess=np.zeros(rows),
+            planned=np.zeros(groups),
+            base=np.zeros(rows),
+            begun=np.zeros(groups),
+            done=np.ones(groups),
+        )
 
     def of(self, groups: Ints) -> Pivot:
         """Return that of some groups, in their order."""
         if len(groups) == len(self.clock):
             return self
-        return Pivot(*(getattr(self, name)[..., groups] for name in self.__slots__))
+        at = run_of(groups)
+        return Pivot(*(getattr(self, name)[..., at] for name in self.__slots__))
 
     def copy(self) -> Pivot:
         """Return one with arrays of its own."""
@@ -151,8 +164,9 @@ class Pivot:
 
     def fill(self, groups: Ints, other: Pivot) -> None:
         """Replace some groups' in place."""
+        at = run_of(groups)
         for name in self.__slots__:
-            getattr(self, name)[..., groups] = getattr(other, name)
+            getattr(self, name)[..., at] = getattr(other, name)
 
     def put(self, groups: Ints, other: Pivot) -> Pivot:
         """Return the same with some groups' replaced."""
@@ -214,7 +228,8 @@ def claim_or_give_up(
 
     Of two intervals of one promise, this one and that of `before`, the one nearer its target is kept.
     """
-    means, information = purse.means[:, groups], purse.information[:, groups]
+    mine = purse.of(groups)
+    means, information = mine.means, mine.information
     room = prices.cap - information.sum(axis=0)
     hopeless = (part >= 1) & (not prices.named_loss)
     if hopeless.any():

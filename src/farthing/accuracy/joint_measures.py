@@ -347,7 +347,7 @@ class JointMeasures:
         before anything was claimed: only so is what was claimed before still plain Gaussian noise.
         """
         prices, beta = self.prices, self._share(0)
-        pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
+        pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot.copy()
         out_of_reach, part, planned = np.zeros(pivot.clock.shape, np.bool_), pivot.done, pivot.planned
         if state.pivot is not None:
             needed = ticks(prices, pivot.guess, pivot.shape, beta)
@@ -401,14 +401,14 @@ class JointMeasures:
         on &= state.critical == 0  # the errors of looks that have stopped are not normal
         part = np.where(on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)
-        after = self._bought(state, purse, groups, pivot, np.maximum(part, _LEAST_PART))
+        after = self._bought(state, purse, groups, pivot.copy(), np.maximum(part, _LEAST_PART))
         if after.pivot is not None and len(fresh := groups[pivot.clock[groups] == 0]):
             pivot = pivot.put(fresh, after.pivot.of(fresh))
         return replace(after, pivot=pivot, promise=state.promise or self._promise)
 
     def _bought(self, state: JointState, purse: ClaimPurse, groups: Ints, pivot: Pivot, part: Floats) -> JointState:
-        """Return the state after a claim on these groups, a part of them at a time."""
-        lower, upper, after = state.lower.copy(), state.upper.copy(), pivot.copy()
+        """Return the state after a claim on these groups, a part of them at a time; `pivot` becomes its own."""
+        lower, upper = state.lower.copy(), state.upper.copy()
         first, beta = state.stages == state.since, self._next_share(state)
         for at in turns(len(groups)):
             some = groups[at]
@@ -416,5 +416,5 @@ class JointMeasures:
             lower[:, some], upper[:, some], made = claim_or_give_up(
                 self.prices, purse, some, beta=beta, held=pivot.of(some), part=part[some], before=before
             )
-            after.fill(some, made)
-        return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)
+            pivot.fill(some, made)
+        return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=pivot)

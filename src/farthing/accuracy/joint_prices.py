@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accuracy.formulas import CurvedStatistic, at_least
-from farthing.accuracy.statistics import Linear
+from farthing.accuracy.statistics import Linear, added
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _TINY: Final = 1e-100
 _HUGE: Final = 1e60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JointPrices:
     """The targets of several outputs over shared lanes, in arrays.
 
@@ -72,22 +72,22 @@ class JointPrices:
     cap: int
     patience: float = 1.0
 
-    @property
+    @cached_property
     def asked(self) -> Flags:
         """Which outputs have a target, bool[outputs, 1]."""
         return np.asarray((self.relative > 0) | (self.absolute > 0))
 
-    @property
+    @cached_property
     def named_loss(self) -> bool:
         """Whether none has: the cap is what was named."""
-        return not self.asked.any()
+        return not bool(self.asked.any())
 
-    @property
+    @cached_property
     def pilot(self) -> float:
         """Return the part of its predicted price at which a pilot ends."""
         return float(min(max(PILOT, PILOT_COARSE * self.relative.max() ** 2), 1.0))
 
-    @property
+    @cached_property
     def used(self) -> Flags:
         """Which lanes any statistic reads, bool[lanes]."""
         lanes = {lane for statistic in self.statistics for lane in statistic.reads}
@@ -100,14 +100,14 @@ class JointPrices:
 
     def variances(self, information: Ints) -> Floats:
         """Return the variances of lanes measured with those grains; very large where there are none."""
-        return np.where(information > 0, 1 / np.maximum(information, 1), _UNKNOWN) / self.worth
+        return np.asarray(1 / np.maximum(information, 1 / _UNKNOWN) / self.worth)
 
-    @property
+    @cached_property
     def counts(self) -> list[int]:
         """The lanes that statistics divide by."""
         return sorted({lane for statistic in self.statistics for lane in statistic.counts})
 
-    @property
+    @cached_property
     def spreads(self) -> list[Any]:
         """The variances that formulas divide by, or have roots of."""
         formulas = (statistic for statistic in self.statistics if isinstance(statistic, CurvedStatistic))
@@ -175,7 +175,7 @@ class JointPrices:
         """Return a statistic's magnitude and standard deviation."""
         size = statistic.size(values)
         squares = statistic.squared_slopes(values, statistic.width(size, *target))
-        return size, np.sqrt(sum(square * variances[lane] for lane, square in squares.items()))
+        return size, np.sqrt(added(square * variances[lane] for lane, square in squares.items()))
 
     def _doubted(self, means: Floats, variances: Floats) -> Floats:
         """Return lanes of which no denominator, a variance too, is smaller than could be told apart from zero."""
@@ -211,7 +211,7 @@ class JointPrices:
             if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
                 squares = statistic.squared_slopes(values, width)
                 each = (np.sqrt(square / (self.worth[lane] * max(self.cap, 1))) for lane, square in squares.items())
-                half = np.asarray(z * sum(each))
+                half = np.asarray(z * added(each))
             else:
                 half = width
             squares = statistic.squared_slopes(values, half * straight)
@@ -230,7 +230,7 @@ class JointPrices:
             squares = statistic.squared_slopes(values, width)
             with np.errstate(over="ignore"):
                 per = (z / np.maximum(width, _TINY)) ** 2 * (width > 0)
-                np.maximum(most, per * sum(square / tick[lane] for lane, square in squares.items()), out=most)
+                np.maximum(most, per * added(square / tick[lane] for lane, square in squares.items()), out=most)
         return np.minimum(most, _HUGE)
 
     def sure(self, beta: float) -> Floats:
@@ -364,7 +364,7 @@ class JointPrices:
                 width = high - low
                 if relative:
                     ends = (np.maximum(relative * np.abs(end), absolute) for end in (low, high))
-                    allowed = sum(ends)
+                    allowed = added(ends)
                     known = np.isfinite(width)
                     ratio = np.where(known, width / np.where(known, np.maximum(allowed, _TINY), 1.0), np.inf)
                 else:
@@ -392,7 +392,7 @@ def balanced(needs: Floats) -> Floats:
 
 def _cheapest(needs: list[dict[int, Floats]], shape: tuple[int, ...], rounds: int) -> Floats:
     """Return the same from the lanes that each output reads, after so many rounds; 0 in lanes that none reads."""
-    prices = [sum(np.sqrt(each) for each in need.values()) ** 2 for need in needs]
+    prices = [added(np.sqrt(each) for each in need.values()) ** 2 for need in needs]
     grains, loads = np.zeros(shape), [np.zeros(shape[-1])]
     for _ in range(rounds if len(needs) > 1 else 1):
         grains[:] = 0.0
@@ -401,7 +401,7 @@ def _cheapest(needs: list[dict[int, Floats]], shape: tuple[int, ...], rounds: in
                 grains[lane] += price * each
         np.sqrt(grains, out=grains)
         over = 1 / np.maximum(grains, _TINY)
-        loads = [sum(each * over[lane] for lane, each in need.items()) for need in needs]
+        loads = [added(each * over[lane] for lane, each in need.items()) for need in needs]
         prices = [price * (load * load) for price, load in zip(prices, loads, strict=True)]
     grains *= reduce(np.maximum, loads)
     return grains
@@ -420,6 +420,16 @@ def turns(groups: int) -> Iterator[slice]:
     ([32768], [slice(0, 32768, None)])
     """
     return (slice(start, start + IN_TURN) for start in range(0, max(groups, 1), IN_TURN))
+
+
+def run_of(groups: Ints) -> slice | Ints:
+    """Return groups as a slice, which copies nothing, if they follow one another; else as they are.
+
+    >>> run_of(np.array([3, 4, 5])), run_of(np.array([3, 5])).tolist()
+    (slice(3, 6, None), [3, 5])
+    """
+    follow = len(groups) and groups[-1] - groups[0] == len(groups) - 1 and (np.diff(groups) == 1).all()
+    return slice(int(groups[0]), int(groups[-1]) + 1) if follow else groups
 
 
 def in_blocks(function: Callable[..., Floats], *arrays: NDArray[Any]) -> Floats:

@@ -8,6 +8,7 @@ its own, so they hold whichever rung a group stops at. Of each chain the last lo
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from farthing.accuracy.joint_prices import Flags, Floats, Ints, in_blocks
 from farthing.accuracy.laplace_intervals import laplace_interval
+from farthing.accuracy.laplace_looks import LaplaceLooks
 from farthing.accuracy.laplace_prices import LaplacePrices
 from farthing.accuracy.laplace_state import LaplaceState, ShownLanes
 from farthing.accuracy.statistics import Linear
@@ -121,6 +123,8 @@ class LaplaceMeasures(LaplacePrices):
             return self._steady_total()
         if self.prices.named_loss:
             return self.cap
+        if (looks := self._looks(self._nothing(1))) is not None:
+            return looks.typical(size)
         values = self._zeros(1)
         for statistic in self.statistics:
             for lane, value in statistic.profile(size).items():
@@ -145,11 +149,13 @@ class LaplaceMeasures(LaplacePrices):
             progress: told (the state, groups done) after each rung.
         """
         now = replace(state, promises=state.promises + 1, beta=self.beta, promise=self._promise)
+        if (looks := self._looks(state)) is not None:
+            return looks.run(now, claim, progress)
         now = self._read(state, now)
         if not self.steady:
             now = self._piloted(now, pilot)
         first, shape, given_up = self._ladder(now)
-        now = replace(now, shape=shape)
+        now = replace(now, shape=shape, looked=0.0)
         going = self._any(~self._done(now) & ~given_up) & ~self._whole
         for rung in range(_RUNGS):
             groups, levels = self._rung(now, first, rung, going)
@@ -177,9 +183,31 @@ class LaplaceMeasures(LaplacePrices):
         with np.errstate(invalid="ignore"):
             least = np.where(fit, np.maximum(upper - prices.allowed(upper), lower), lower)
             most = np.where(fit, np.minimum(lower + prices.allowed(lower), upper), upper)
-        shown = self._values(state.claimed.value)
+        shown = self.values(state.claimed.value)
         best = np.stack([statistic.estimate(shown) for statistic in self.statistics])
         return np.clip(best, np.minimum(least, most), most), lower, upper, met
+
+    def by_looks(self, state: LaplaceState) -> bool:
+        """Return whether a run shows a mean or a variance by looks, without a pilot."""
+        return self._looks(state) is not None
+
+    def _looks(self, state: LaplaceState) -> LaplaceLooks | None:
+        """Return the looks of a mean or a variance alone that begin, or go on, from a state; None for claims."""
+        if self.spend or self.places is not None or (state.promises and not state.looked):
+            return None
+        found = LaplaceLooks.of(self, self.least, state.looked)
+        if found is None or not state.promises:
+            return found
+        beta, _, *target = state.promise
+        before = LaplaceLooks.of(
+            replace(self, targets=((target[0], target[1]),)), self.least
+        )  # goes on wherever that one did
+        sharper = before is not None and all(map(operator.le, found.target, before.target))
+        return found if sharper and self.beta <= beta else None
+
+    def _nothing(self, groups: int) -> LaplaceState:
+        """Return the state before any look."""
+        return LaplaceState.nothing(len(self.unit), len(self.statistics), groups)
 
     @property
     def _promise(self) -> tuple[float, ...]:
@@ -196,7 +224,7 @@ class LaplaceMeasures(LaplacePrices):
         steps = 2 * np.array(self.step)[:, None]
 
         def ends(value: Ints, level: Ints) -> Floats:
-            values, scales = self._values(value), self._scales(level)
+            values, scales = self.values(value), self.scales(level)
             return np.stack([
                 np.stack(laplace_interval(one, values, scales, steps, beta)) for one in self.statistics
             ])  # fmt: skip
@@ -237,7 +265,7 @@ class LaplaceMeasures(LaplacePrices):
 
     def _steady_total(self) -> int:
         """Return the farthings that each group of a steady question pays, where nothing was shown before."""
-        state = LaplaceState.nothing(len(self.unit), len(self.statistics), 1)
+        state = self._nothing(1)
         first, shape, _ = self._ladder(state)
         _, levels = self._rung(replace(state, shape=shape), first, 0, np.ones(1, np.bool_))
         return int(levels.sum())
@@ -252,7 +280,7 @@ class LaplaceMeasures(LaplacePrices):
         """Return what the first rung seems to need by a pilot, in farthings, float64[lanes, groups]."""
 
         def price(value: Ints, level: Ints) -> Floats:
-            return self.needed(self._values(value), np.minimum(self._scales(level), _FAR), self._share(0))
+            return self.needed(self.values(value), np.minimum(self.scales(level), _FAR), self._share(0))
 
         return in_blocks(price, *shown)
 
@@ -267,7 +295,7 @@ class LaplaceMeasures(LaplacePrices):
         steps = 2 * np.array(self.step)[:, None]
 
         def fit(value: Ints, level: Ints, wanted: Floats) -> Floats:
-            seen = self._doubted(self._values(value), np.minimum(self._scales(level), _FAR))
+            seen = self._doubted(self.values(value), np.minimum(self.scales(level), _FAR))
             for _ in range(_FITS):
                 scales = np.minimum(np.array(self.unit)[:, None] / (np.maximum(wanted, 1) * float(FARTHING)), _FAR)
                 ends = [laplace_interval(one, seen, scales, steps, self._share(0)) for one in self.statistics]

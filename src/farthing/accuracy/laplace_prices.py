@@ -54,11 +54,11 @@ class LaplacePrices:
         """Return float64[lanes, groups] of zeros."""
         return np.zeros((len(self.unit), groups))
 
-    def _values(self, shown: Ints) -> Floats:
+    def values(self, shown: Ints) -> Floats:
         """Return shown steps in value units."""
         return np.asarray(shown * np.array(self.step)[:, None])
 
-    def _scales(self, level: Ints) -> Floats:
+    def scales(self, level: Ints) -> Floats:
         """Return the scales of noise at these levels, a bit more; infinite where nothing was shown."""
         unit = np.array(self.unit)[:, None] * (1 + 2.0**-40)
         return np.where(level > 0, unit / (np.maximum(level, 1) * float(FARTHING)), np.inf)
@@ -98,7 +98,7 @@ class LaplacePrices:
         """Return whether denominators and answers stand out from a pilot's noise, bool[groups]."""
 
         def look(value: Ints, level: Ints) -> Floats:
-            values, scales = self._values(value), self._scales(level)
+            values, scales = self.values(value), self.scales(level)
             seen, clear = self._doubted(values, scales), np.ones(values.shape[1], np.bool_)
             for lane in self.prices.counts:
                 clear &= values[lane] >= CLEAR * scales[lane]

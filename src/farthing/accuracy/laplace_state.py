@@ -36,6 +36,7 @@ class LaplaceState:
         promises: how many promises were made.
         beta: the failure probability of each interval; 0 before the first.
         promise: the targets, beta and cap of the last promise.
+        looked: the failure probability of each look, where all of them were made by `laplace_looks`; else 0.
     """
 
     pilot: ShownLanes
@@ -48,6 +49,7 @@ class LaplaceState:
     promises: int = 0
     beta: float = 0.0
     promise: tuple[float, ...] = ()
+    looked: float = 0.0
 
     @classmethod
     def nothing(cls, lanes: int, outputs: int, groups: int) -> LaplaceState:

@@ -113,7 +113,7 @@ class LaplaceLaw:
     name: str = "laplace"
     first: int = 1 << 20
     variance: float = 2.0
-    least_signal: float = 22.5
+    least_signal: float = 21.4
 
     def precision(self, amount: Any, per_grain: float) -> Any:
         """Return epsilon over the sensitivity.

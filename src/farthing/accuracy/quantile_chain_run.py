@@ -21,6 +21,7 @@ from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from numpy.typing import NDArray
 
@@ -93,6 +94,14 @@ class ChainPlan(Protocol):
     @property
     def spend(self) -> bool:
         """Whether groups that are too small for their target go on."""
+
+    @property
+    def relative(self) -> float:
+        """The error allowed, in parts of the value; 0 for none."""
+
+    @property
+    def absolute(self) -> float:
+        """The error allowed, in units of the value; 0 for none."""
 
     @property
     def centre(self) -> float:
@@ -192,7 +201,7 @@ class QuantileChainRun:
     left: Float64  # the part of beta that no chain has yet
 
     @classmethod
-    def of(cls, plan: ChainPlan, held: Trail, settled: Flags, show: Show | None) -> QuantileChainRun:
+    def of(cls, plan: ChainPlan, held: Trail, settled: Flags, show: Show | None) -> Self:
         """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)

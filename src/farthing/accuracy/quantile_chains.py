@@ -1,8 +1,9 @@
-"""Quantiles by rank under a pure budget: thresholds of which Laplace chains show the rows on both sides.
+"""Quantiles under a pure budget: thresholds of which Laplace chains show the rows on both sides.
 
 A scout guesses where to look (`quantile_scouts`); where it seems to have arrived, a fresh chain gets finer until it
-proves that the rank is within the target, and pays for its last look only. What was shown is left behind (`Trail`):
-a sharper question goes on from it.
+proves that the rank is within the target, and pays for its last look only. By value, chains prove two thresholds that
+hold the quantile between them (`quantile_brackets`). What was shown is left behind (`Trail`): a sharper question goes
+on from it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.quantile_bisection import QuantileState, state_of
+from farthing.accuracy.quantile_bracket_run import BracketRun
 from farthing.accuracy.quantile_chain_run import LEVELS, QuantileChainRun
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidTarget
@@ -42,18 +44,26 @@ FINER: Final = 0.7
 TYPICAL: Final = 7.0
 """About what a search needs on even data: epsilon times the slack."""
 
+TYPICAL_VALUE: Final = 24.0
+"""The same by value: epsilon times the rows within the target of the quantile."""
+
 _LARGEST_SCALE: Final = 1 << 40  # the noise's scale in rows: what is shown is exact in float64, but for e^-8000
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileChains:
-    """The plan of a search for a quantile by rank, the same for all groups of a question.
+    """The plan of a search for a quantile by rank or by value, the same for all groups of a question.
+
+    By rank a group is done when its rank is proved; by value, when its interval has a half-width of at most
+    max(relative |value|, absolute).
 
     Attributes:
-        asked: which quantile, and its rank target.
+        asked: which quantile, and its rank target, if there is one.
         beta: allowed chance of a miss, a group.
         cap: the farthings of epsilon that a group may pay, at most.
         spend: whether groups that are too small for their target go on to their cap.
+        relative: of the value, in [0, 1); 0 for none.
+        absolute: in units of the value; 0 for none.
 
     Guarantee: with probability at least 1 - beta, [lower, upper] holds the quantile, and where `by_rank` the rank of
         `value` is within the rank target of q: at most (q + rank) n rows lie below it, at least (q - rank) n. So for
@@ -76,15 +86,30 @@ class QuantileChains:
     beta: float
     cap: int
     spend: bool = False
+    relative: float = 0.0
+    absolute: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.asked.rank or not 0 < self.beta < 1 or not 1 <= self.cap <= MOST_FARTHINGS:
+        one = bool(self.asked.rank) != self.by_value
+        if not one or not 0 < self.beta < 1 or not 1 <= self.cap <= MOST_FARTHINGS:
             raise InvalidTarget(
-                "a pure budget finds quantiles by rank",
-                rule=f"a rank target, 0 < beta < 1, 1 <= cap <= {MOST_FARTHINGS}",
+                "a pure budget finds quantiles by rank or by value",
+                rule=f"a rank target or one of the value, 0 < beta < 1, 1 <= cap <= {MOST_FARTHINGS}",
                 got=f"rank={self.asked.rank}, beta={self.beta}, cap={self.cap}",
                 next_step="say how far off the rank may be, as in rank=0.01",
             )
+        if not 0 <= self.relative < 1 or not self.absolute >= 0:
+            raise InvalidTarget(
+                "the target is out of range",
+                rule="0 <= relative < 1, absolute >= 0",
+                got=f"relative={self.relative}, absolute={self.absolute}",
+                next_step="relative=0.05 is 5 %",
+            )
+
+    @property
+    def by_value(self) -> bool:
+        """Whether a narrow interval of the value is an answer."""
+        return self.relative > 0 or self.absolute > 0
 
     def run(
         self,
@@ -107,7 +132,8 @@ class QuantileChains:
             progress: called after each round of looks as progress(looks, groups, done, widest half-width).
         """
         trail = Trail.nothing(groups) if held is None else held
-        run = QuantileChainRun.of(self, trail, np.zeros(groups, np.bool_) if settled is None else settled, show)
+        way = BracketRun if self.by_value else QuantileChainRun
+        run = way.of(self, trail, np.zeros(groups, np.bool_) if settled is None else settled, show)
         looks = 0
         while (active := np.flatnonzero(run.active)).size:
             run.look(active)
@@ -149,8 +175,15 @@ class QuantileChains:
 
     def typical(self, rows: float) -> int:
         """Return about the farthings that a group of so many rows pays, if they are spread evenly."""
-        far = 2 * max(self.centre, 1 - self.centre) * self.asked.max_rows
-        return math.ceil(min(TYPICAL * far / (self.asked.slack * max(rows, 1.0)) / FARTHING, self.cap))
+        asked, share = self.asked, self.centre
+        if self.by_value:
+            value = asked.lower + share * (asked.upper - asked.lower)
+            half = max(self.absolute, self.relative * abs(value) / (1 + self.relative))
+            near = half / (asked.upper - asked.lower) * max(rows, 1.0)
+            wanted = TYPICAL_VALUE * math.sqrt(2 * (share**2 + (1 - share) ** 2)) * asked.max_rows / max(near, 1e-9)
+        else:
+            wanted = TYPICAL * 2 * max(share, 1 - share) * asked.max_rows / (asked.slack * max(rows, 1.0))
+        return math.ceil(min(wanted / FARTHING, self.cap))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

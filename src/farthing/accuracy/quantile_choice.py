@@ -163,10 +163,10 @@ def compare(descent: QuantileBisection, currency: type[Booked], *, rows: int, ma
     if not asked.rank:
         if currency is Pure:
             raise InvalidTarget(
-                "a pure budget allows rank targets only",
+                "the exponential mechanism promises ranks, not values",
                 rule="a rank target",
                 got=f"relative={descent.relative}, absolute={descent.absolute}",
-                next_step="ask for rank=0.01, or open the ledger with a delta",
+                next_step="ask for rank=0.01",
             )
         return QuantilePrices("descent", _gaussian(descent.typical(rows), currency, max_groups), None)
     beta = descent.beta * (1 - COUNT_SHARE)  # the count takes its part on either road

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, LEVEL, LEVELS, Trail, level_below
-from farthing.mechanisms.gaussian import MOST_GRAINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +40,6 @@ COUNT_CAP: Final = 8
 
 FARTHEST: Final = 0.75
 """A value target is given up where a threshold could not be settled if it were this many of its noises farther off."""
-
-HOPELESS: Final = 4
-"""A group is given up when one threshold could cost more than this many caps."""
 
 
 @dataclass(slots=True)
@@ -126,7 +122,8 @@ class Run:
             again = (half[active] > 2 * plan.count_width * self.rows[active]) & (grains < most)
             rough[active] = np.maximum(np.minimum(rough[active] / 2, self.rows[active]), half[active] / z)
             active, attempt = active[again & (self.spent[active] + most <= plan.cap_grains // 2)], attempt + 1
-        self._sized(np.maximum(self.rows - half, 0.0), np.maximum(self.rows + half, 1.0))
+        least, asked = np.maximum(self.rows - half, 0.0), plan.asked
+        self.slack, self.goal = asked.slack * least, asked.beside * least
 
     def _rough_count(self, most: int) -> Float64:
         """Return the rows as they are first seen clearly above the noise, at least one noise each."""
@@ -154,13 +151,6 @@ class Run:
         if buys.any() and self.measure_count is not None:
             self.trail.count(lane, self.measure_count(grains[buys], at[buys]), grains[buys], at[buys])
         return at
-
-    def _sized(self, least: Float64, most: Float64) -> None:
-        """Set what follows from how many rows there are: slack, goal; give up targets far beyond the cap."""
-        plan, asked = self.plan, self.plan.asked
-        self.slack, self.goal = asked.slack * least, asked.beside * least
-        if not (plan.relative or plan.absolute):
-            self.active &= plan.last_grains(asked.slack * most) <= min(HOPELESS * plan.cap_grains, MOST_GRAINS - 1)
 
     def _begin_at(self, rows: Float64) -> None:
         """Choose the first look by what the rough count says: a later run, which counts better, chooses the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE, NoiseLaw
+from farthing.accuracy.ranking_cores import Core, core_of
 from farthing.accuracy.ranking_places import FIRST_GRAINS, PILOT, RankingPlaces, looks
 
 if TYPE_CHECKING:
@@ -22,9 +24,6 @@ FEWEST_GRAINS: Final = int((FIRST_GRAINS - 1) / (1 - PILOT)) + 1
 _MOST: Final = 1 << 60
 """No look is finer."""
 
-OWN: Final = 4
-"""Of what two groups that are left alone pay, one part in so many goes to their own numbers, the rest to their lead."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingState:
@@ -37,9 +36,11 @@ class RankingState:
         means: float64[groups], the means of the looks at their own numbers, without the pilot.
         information: int64[groups], the grains of these looks, without the pilot.
         blocks: runs of places, best first, each the groups that hold them.
-        rivals: int64[groups], for two groups whose lead was measured as one number the other one; -1 for the others.
-        leads: float64[groups], the mean of these measurements of a group's lead over its rival; 0 for the others.
-        lead_information: int64[groups], the grains that members of either of the two paid for them.
+        leads: float64[groups], numbers that were found from leads within small blocks: those of a block differ by what
+            they lead one another, and what they have in common says nothing; 0 where no leads were measured.
+        lead_grains: int64[groups], the grains that members of each group paid for leads.
+        lead_information: int64[groups], what these numbers are known with: their differences have the variance two
+            over it, in grains.
         step_log2: the steps of the means, 2^step_log2 in answer units, where a chain is carried on from them.
     """
 
@@ -49,8 +50,8 @@ class RankingState:
     means: Floats
     information: Ints
     blocks: tuple[Ints, ...]
-    rivals: Ints
     leads: Floats
+    lead_grains: Ints
     lead_information: Ints
     step_log2: int = 0
 
@@ -63,12 +64,16 @@ class RankingState:
         """
         groups = len(pilot)
         nothing, none = np.zeros(groups), np.zeros(groups, np.int64)
-        return cls(pilot, pilot_grains, foreseen, nothing, none, (np.arange(groups),), none - 1, nothing, none)
+        return cls(pilot, pilot_grains, foreseen, nothing, none, (np.arange(groups),), nothing, none, none)
 
     @property
     def held(self) -> Ints:
         """The grains that a member of each group has paid for looks, int64[groups]."""
-        return np.asarray(self.information + self.lead_information)
+        return np.asarray(self.information + self.lead_grains)
+
+    def held_by(self, block: Ints) -> int:
+        """Return the most grains that a member of a group of a block has paid for looks."""
+        return int(self.held[block].max())
 
     @property
     def paid(self) -> Ints:
@@ -78,23 +83,18 @@ class RankingState:
     @property
     def clocks(self) -> Ints:
         """What the leads within a block are known with, int64[groups]: their variance is two over it, in grains."""
-        return np.asarray(self.information + 2 * self.lead_information)
+        return np.asarray(self.information + self.lead_information)
 
     @property
     def ordered(self) -> Floats:
-        """The best numbers, float64[groups]: of two whose lead was measured, all that is known of the lead is in them.
+        """The numbers by which groups are put in order, float64[groups]: what is known of their leads is in them.
 
-        >>> pair = np.array([1, 0]), np.array([6.0, -6.0]), np.array([1, 1])
-        >>> means = np.array([50.0, 50.0])
-        >>> RankingState(means, 1, (1, 0.0), means, np.array([2, 2]), (np.arange(2),), *pair).ordered.tolist()
+        >>> own, found, two = np.array([50.0, 50.0]), np.array([53.0, 47.0]), np.array([2, 2])
+        >>> RankingState(own, 1, (1, 0.0), own, two, (np.arange(2),), found, two // 2, two).ordered.tolist()
         [51.5, 48.5]
         """
-        both = np.flatnonzero(self.lead_information)
-        own, other = self.means[both], self.means[self.rivals[both]]
-        part = 2 * self.lead_information[both] / self.clocks[both]
-        shown = self.means.copy()
-        shown[both] = (own + other + (own - other) * (1 - part) + self.leads[both] * part) / 2
-        return shown
+        part = self.lead_information / np.maximum(self.clocks, 1)
+        return np.asarray(self.means + (self.leads - self.means) * part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class RankingContest:
             level = self._next_look(state, unsettled)
             if not level:
                 break
-            low = [number for number in unsettled if state.held[state.blocks[number][0]] < level]
+            low = [number for number in unsettled if state.held_by(state.blocks[number]) < level]
             state = self._look(state, low, level, measure, None if self.relative else lead)
             state = replace(state, blocks=tuple(_cut(places, state, low)))
         return state
@@ -197,7 +197,7 @@ class RankingContest:
 
     def _next_look(self, now: RankingState, unsettled: list[int]) -> int:
         """Return the grains of the next look at the blocks that hold the least; 0 where the cap allows none."""
-        level = min(int(now.held[now.blocks[number][0]]) for number in unsettled)
+        level = min(now.held_by(now.blocks[number]) for number in unsettled)
         later = looks(max(level + 1, now.pilot_grains), self.cap_grains - now.pilot_grains, self.law)
         return int(later[0]) if len(later) else 0
 
@@ -222,36 +222,72 @@ class RankingContest:
         measure: Callable[[Ints, Ints], Floats],
         lead: Callable[[Ints, Ints, Ints], Floats] | None,
     ) -> RankingState:
-        """Raise some blocks to a level; of those of two groups, mostly what is known of their lead."""
-        pairs = np.array([now.blocks[n] for n in low if lead and len(now.blocks[n]) == 2], np.int64).reshape(-1, 2)
-        groups = np.concatenate([now.blocks[number] for number in low])
-        bought = level - now.held[groups]
-        bought = np.where(np.isin(groups, pairs), bought // OWN, bought)
+        """Raise some blocks to a level; of a few groups of each, mostly what is known of their leads."""
+        each, bought = np.zeros((2, len(now.means)), np.int64)  # the grains of each lead of a group, and of its number
+        for number in low:
+            block = now.blocks[number]
+            bought[block] = level - now.held_by(block)
+        cores = [] if lead is None else self._cores(now, low)
+        for block, core in cores:
+            others = len(core.groups) - 1
+            each[core.groups] = int(int(bought[block[0]]) * (1 - core.own)) // others
+            bought[block] -= int(each[core.groups[0]]) * others
+        groups = np.flatnonzero(bought)
+        bought = bought[groups]
         means, information = now.means.copy(), now.information.copy()
         shown = measure(bought, groups)
         information[groups] += bought
         part = bought / information[groups]
         means[groups] = shown if self.law is LAPLACE else means[groups] + (shown - means[groups]) * part
         now = replace(now, means=means, information=information)
-        return now if lead is None or not len(pairs) else _leading(now, pairs, level, lead)
+        measured = [core.groups for _, core in cores if each[core.groups[0]]]
+        return now if lead is None or not measured else _leading(now, measured, each, lead)
+
+    def _cores(self, now: RankingState, low: list[int]) -> list[tuple[Ints, Core]]:
+        """Return those of some blocks that have a core, and it."""
+        starts = np.cumsum([0, *(len(block) for block in now.blocks)])
+        known = now.clocks + now.pilot_grains
+        values = (now.ordered * now.clocks + now.pilot * now.pilot_grains) / known
+        found = list[Any]()
+        for number in low:
+            block = now.blocks[number]
+            begun = block[now.lead_information[block] > 0]
+            noise = math.sqrt(2 / (int(known[block].min()) * self.per_grain))
+            wanted = self.k - int(starts[number])
+            core = core_of(block, wanted, values, noise, begun, whole=bool(self.apart or self.relative))
+            found += [] if core is None else [(block, core)]
+        return found
 
 
-def _leading(now: RankingState, pairs: Ints, level: int, lead: Callable[[Ints, Ints, Ints], Floats]) -> RankingState:
-    """Raise pairs of groups, int64[n, 2], to a level by measuring the leads of the first ones over the second ones."""
-    first, second = pairs.T
-    rivals, leads, information = now.rivals.copy(), now.leads.copy(), now.lead_information.copy()
-    bought = level - now.held[first]
-    total = information[first] + bought
-    mean = leads[first] + (lead(bought, first, second) - leads[first]) * (bought / total)
-    rivals[first], rivals[second] = second, first
-    leads[first], leads[second] = mean, -mean
-    information[pairs] = total[:, None]
-    return replace(now, rivals=rivals, leads=leads, lead_information=information)
+def _leading(
+    now: RankingState, blocks: list[Ints], each: Ints, lead: Callable[[Ints, Ints, Ints], Floats]
+) -> RankingState:
+    """Measure every lead of two groups of a block, each with the grains `each`, int64[groups], of its groups."""
+    first = np.concatenate([block[np.triu_indices(len(block), 1)[0]] for block in blocks])
+    second = np.concatenate([block[np.triu_indices(len(block), 1)[1]] for block in blocks])
+    shown, ahead = lead(each[first], first, second), np.zeros(len(now.means))
+    np.add.at(ahead, first, shown)
+    np.add.at(ahead, second, -shown)
+    leads, grains, information = now.leads.copy(), now.lead_grains.copy(), now.lead_information.copy()
+    for block in blocks:
+        found = now.means[block].mean() + ahead[block] / len(block)
+        bought = each[block] * len(block)
+        grains[block] += bought - each[block]
+        information[block] += bought
+        leads[block] += (found - leads[block]) * (bought / information[block])
+    return replace(now, leads=leads, lead_grains=grains, lead_information=information)
 
 
 def _cut(places: RankingPlaces, now: RankingState, low: list[int]) -> list[Ints]:
     """Return the blocks, of which some were looked at, cut wherever their order is settled."""
-    shown, clocks, blocks = now.ordered, now.clocks, list[Any]()
+    shown, blocks = now.ordered, list[Any]()
     for number, block in enumerate(now.blocks):
-        blocks += places.cut(block, shown, int(clocks[block[0]])) if number in low else [block]
+        by_leads = now.lead_information[block] > 0
+        if number not in low:
+            blocks.append(block)
+        elif by_leads.all() or not by_leads.any():
+            blocks += places.cut(block, shown, int(now.clocks[block[0]]))
+        else:
+            core, grains = block[by_leads], now.information[block[0]]
+            blocks += places.cut_core(block, by_leads, (shown, int(now.clocks[core[0]])), (now.means, int(grains)))
     return blocks

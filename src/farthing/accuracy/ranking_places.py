@@ -43,6 +43,7 @@ _CLEAR: Final = 0.7  # standard deviations of the pilot: it ends where no lead i
 _SHARED: Final = 2.0  # the same: places with smaller leads are close, and have the same part of the chances
 _LIKELY: Final = 1.0  # the same: leads are not taken to be smaller
 _FAR: Final = 4.0  # times the distance that was foreseen: leads are not taken to be larger, where ties are told
+_STEEP: Final = 3.0  # how fast a place's part of the chances falls with its lead; one less under Laplace noise
 _EVEN: Final = 0.02  # of the chance of an error goes to all groups alike
 
 
@@ -121,7 +122,8 @@ class RankingPlaces:
         """
         order, leads = self._shown()
         k, share = self.foreseen[0], np.zeros(len(order))
-        hard = np.maximum(np.maximum(leads, _SHARED * self._noise), self.foreseen[1]) ** -2.0
+        steep = _STEEP if self.law is GAUSSIAN else _STEEP - 1
+        hard = np.maximum(np.maximum(leads, _SHARED * self._noise), self.foreseen[1]) ** -steep
         behind = hard * ndtr(-leads / self._noise)
         share[: len(hard[:k])] = (hard - behind)[:k]
         share[1:] += behind
@@ -147,6 +149,29 @@ class RankingPlaces:
         reach = self._reach(order, grains, self.beta / 2 if self.ties else self.beta)
         shown = values[order]
         return np.split(order, 1 + np.flatnonzero(_leads(shown, shown, reach)))
+
+    def cut_core(
+        self, block: Ints, core: NDArray[np.bool_], by_leads: tuple[Floats, int], alone: tuple[Floats, int]
+    ) -> list[Ints]:
+        """Return the same of a block of which some groups are known by their leads over one another.
+
+        Args:
+            block: int64[n], groups whose own numbers hold the same information.
+            core: bool[n], which of them were measured by their leads.
+            by_leads: values, float64[groups], by which the block is put in order and two of the core are compared, and
+                the grains that these leads are known with.
+            alone: their own numbers, by which all other pairs are compared, and the grains of these.
+        """
+        order = np.argsort(-by_leads[0][block], kind="stable")
+        block, core = block[order], core[order]
+        beta = self.beta / 2 if self.ties else self.beta
+        shown, own = by_leads[0][block], alone[0][block]
+        least = np.where(core, shown - self._reach(block, by_leads[1], beta), np.inf)
+        least_own = own - self._reach(block, alone[1], beta)
+        among = _settled(least, np.where(core, shown, -np.inf))
+        over_others = _settled(least_own, np.where(core, -np.inf, own))
+        over_core = _settled(np.where(core, np.inf, least_own), np.where(core, own, -np.inf))
+        return np.split(block, 1 + np.flatnonzero(among & over_others & over_core))
 
     def tied(self, block: Ints, start: int, values: Floats, grains: int) -> bool:
         """Return whether the wanted places of a block, in order, may be told as tied; `start` places are before it."""
@@ -216,4 +241,10 @@ def _leads(shown: Floats, close: Floats, reach: Floats) -> NDArray[np.bool_]:
         close: float64[n], falling: what a group is led by, the same as shown or less.
         reach: float64[n], what has to be exceeded.
     """
-    return np.asarray(np.minimum.accumulate(shown - reach)[:-1] > close[1:])
+    return _settled(shown - reach, close)
+
+
+def _settled(least: Floats, most: Floats) -> NDArray[np.bool_]:
+    """Return after which of the groups, in order, `least` of every one so far is above `most` of every later one."""
+    later = np.maximum.accumulate(most[::-1])[::-1]
+    return np.asarray(np.minimum.accumulate(least)[:-1] > later[1:])

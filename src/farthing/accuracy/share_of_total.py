@@ -236,22 +236,35 @@ class SharesOfTotal:
         shared = scale * (many**2 / count - 2 * share * many + share**2 * count)
         return np.array([(1 + w) * (alone + shared / (1 + count * w / self.together)) for w in _WEIGHTS])
 
+    def least(self, total: Floats, z: Floats) -> Floats:
+        """Return the grains, float64[groups], that the cheapest of all shares takes of totals of that size at most.
+
+        Within a part of itself that is the whole of a total; within a width that is the same for all, an even share.
+
+        Guarantee: no share, of whatever size, of a total that is no larger takes less, but for what rounding does.
+        Proof: docs/proofs/accuracy.share_of_total.md, "What is chosen, and what it costs".
+        Assumes: shares, no sums as they are.
+        Rounds: to nearest.
+        """
+        relative, absolute = self.target
+        even = (z / np.maximum(max(self.target) * total, TINY)) ** 2 / self.per_grain * (1 - 1 / self.sizes)
+        if self.running is not None or relative <= absolute:
+            return np.asarray(even)
+        ones, none = np.ones(len(total)), np.zeros(len(total))
+        whole = self._costs(GroupGuess(total, total, ones, none, none), z).min(axis=0)
+        return np.asarray(np.minimum(whole, even * (relative / absolute) ** 2) if absolute else whole)
+
     def _begins(self, state: TotalState) -> Flags:
         """Return where nothing was measured, and there is room for a pilot."""
         room = (self.cap_grains - state.paid >= 16 * _LEAST) & (not self.steady)
         return np.asarray((state.grains[0] == 0) & room & ~self._whole & ~self._lost(state))
 
     def _lost(self, state: TotalState) -> Flags:
-        """Return the totals that are not clear and surely too small, as a pilot of them alone says: the rest is saved.
-
-        A share costs at least what one costs that all groups have in common, of a total as large as this may be.
-        """
+        """Return the totals, not clear, that a pilot of them alone says are surely too small: the rest is saved."""
         if self.named_loss or self.spend or not self.divided:
             return np.zeros(len(self.places), np.bool_)
         guess = self._guess(state, 0)
-        largest = np.maximum(guess.total, 0.0) + 2 * DOUBT * guess.doubt
-        width = np.maximum(max(self.target) * largest, TINY)
-        least = (self._z(state.repairs) / width) ** 2 / self.per_grain * (1 - 1 / self.sizes)
+        least = self.least(np.maximum(guess.total, 0.0) + 2 * DOUBT * guess.doubt, self._z(state.repairs))
         room = self.cap_grains - (state.grains[0] + state.shared[0])
         return np.asarray((state.shared[0] > 0) & ~guess.clear & (least > room))
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from farthing.engines.foreign.frames import from_frame
 from farthing.errors import DataError
-from farthing.query.reading import is_address, shown_address
+from farthing.urls import SECRETS, is_address, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 POSTGRES: Final = ("postgres", "postgresql", "postgresql+psycopg")
 SPARK: Final = "spark"
-_SECRETS: Final = ("password", "sslpassword")
 _FORMS: Final = "postgresql://user@host:5432/database#schema.table, or spark://host:7077#database.table"
 
 
@@ -58,7 +57,7 @@ class Addresses:
         return {name: self.at(table) for name, table in tables.items()}
 
     def refuse_exposed(self, protected: Iterable[Any], public: Mapping[str, Any]) -> None:
-        """Refuse a public address of a protected table, however it is written.
+        """Refuse a public address of a protected table, or of what has rows in common with it, however it is written.
 
         Raises:
             DataError: a server tells that both are one table, or cannot tell which tables they are.
@@ -69,10 +68,11 @@ class Addresses:
         for kind, name in named if known else ():
             if known & self._marks(kind, public[name]):
                 raise DataError(
-                    f"the public table {name!r} is a protected table",
+                    f"the public table {name!r} is a protected table, or has rows of one",
                     rule="a public table holds facts that anyone may know",
                     got=shown_address(public[name]),
-                    next_step="declare it as protected, or drop it",
+                    next_step="declare it as protected, or drop it; what a protected view reads beside rows of units "
+                    "is left out of the view, and joined in questions",
                 )
 
     def rows(self, source: Any, table: Any) -> Any:
@@ -100,7 +100,7 @@ def _postgres(server: str) -> Any:
 
     parts = urlsplit(server)
     given = dict(parse_qsl(parts.query))
-    if parts.password is not None or any(secret in given for secret in _SECRETS):
+    if parts.password is not None or any(secret in given for secret in SECRETS):
         raise DataError(
             "the address of a table holds a password",
             rule="addresses are kept in settings and shown in messages",
@@ -119,17 +119,35 @@ def _of_postgres(connection: Any, table: str) -> Any:
 
 
 def _told_by_postgres(connection: Any, table: str) -> Marks:
-    """Return the numbers of cluster, database and relation, the same by each host, port, schema and spelling."""
+    """Return the numbers of cluster, database and relation, the same by each host, port, schema and spelling.
+
+    Of a view there are those of all that it reads, of a table those of its partitions and heirs: a view, a partition
+    and a table that have rows in common have a number in common.
+    """
     named = ".".join('"' + part.replace('"', '""') + '"' for part in table.rpartition(".")[::2] if part)
     with connection.con.cursor() as cursor, connection.con.transaction():
         cursor.execute(_WHICH, {"table": named})
-        return frozenset([" ".join(map(str, cursor.fetchone()))])
+        return frozenset(" ".join(map(str, row)) for row in cursor.fetchall())
 
 
 _WHICH: Final = """
+WITH RECURSIVE read (relation) AS (
+    SELECT pg_catalog.to_regclass(%(table)s)::oid
+    UNION
+    SELECT beyond.relation FROM read CROSS JOIN LATERAL (
+        SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = read.relation
+        UNION ALL
+        SELECT refobjid
+        FROM pg_catalog.pg_rewrite JOIN pg_catalog.pg_depend ON objid = pg_rewrite.oid
+        WHERE ev_class = read.relation AND ev_type = '1'
+          AND classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+          AND refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    ) AS beyond (relation)
+)
 SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()),
        (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),
-       pg_catalog.to_regclass(%(table)s)::oid
+       relation
+FROM read
 """
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.engines.addresses import Addresses
 from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.foreign.frames import from_ibis
+from farthing.engines.reading.declared import require_declared
 from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation
 from farthing.errors import DataError
-from farthing.query.reading import Csv, is_address, name_at
+from farthing.query.reading import Csv
+from farthing.urls import is_address, name_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -31,7 +33,7 @@ def open_table(
     """Return the engine of a table.
 
     Args:
-        source: a Parquet or CSV path or glob, a `Csv` (which declares how one is read), a pandas frame, a Polars frame
+        source: a Parquet path or glob, a `Csv` (CSV files, and how they are read), a pandas frame, a Polars frame
             or lazy frame, an Arrow table, a DuckDB relation, a Spark frame, any ibis table (Spark and ibis tables
             stay on their own backend), or the address of a table in PostgreSQL or Spark.
         name: the table's name in SQL; by default the file's stem, else "data".
@@ -40,6 +42,7 @@ def open_table(
 
     Raises:
         DataError: the source is not a table, or cannot be read; or names collide.
+        InvalidOption: a table is of CSV files, and nothing says how they are read.
 
     >>> import pyarrow as pa
     >>> engine = open_table(pa.table({"dest": ["ORD", "ATL"]}), name="flights")
@@ -47,6 +50,7 @@ def open_table(
     ('flights', ('dest',))
     """
     named = name or default_name(source)
+    require_declared({named: source, **(public or {}), **(protected or {})})
     addresses = Addresses()
     try:
         return _opened(addresses, source, named, public or {}, protected or {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,11 +12,13 @@ from farthing.engines.duck.terms import quoted
 from farthing.engines.engine import engine_failed
 from farthing.engines.own import require_own
 from farthing.engines.reading import lakehouse, text
+from farthing.engines.reading.declared import matching
 from farthing.engines.reading.footers import coarse, footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.engines.reading.version import shown
 from farthing.errors import DataError
-from farthing.query.reading import CSV_NAMES, Csv, shown_address
+from farthing.query.reading import CSV_NAMES, Csv
+from farthing.urls import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -207,7 +208,7 @@ def _in_utc(schema: pa.Schema) -> pa.Schema:
 
 
 def from_path(path: str | Path | Csv) -> RowSource:
-    """Return the files of a path or glob; CSV is read as it is declared, else by the strict dialect with text alone.
+    """Return the files of a path or glob; CSV is read as it is declared.
 
     Raises:
         DataError: nothing there, a folder without a Delta or Iceberg table, an empty file, neither Parquet nor CSV, a
@@ -246,21 +247,6 @@ def from_path(path: str | Path | Csv) -> RowSource:
         )
     require_alike(files.files)
     return replace(files, coarse=coarse(files.files[0]))
-
-
-def matching(named: str) -> tuple[str, ...]:
-    """Return the files that a path or pattern names, as absolute paths."""
-    if not glob.has_magic(named) or Path(named).exists():
-        return (str(Path(named).absolute()),)
-    found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(named, recursive=True)))  # noqa: PTH207  # absolute globs
-    if not found:
-        raise DataError(
-            "no file matches",
-            got=named,
-            next_step="check the pattern and the working folder",
-            rule="a pattern matches at least one file",
-        )
-    return found
 
 
 def _of_version(version: Version) -> Files | Lake:

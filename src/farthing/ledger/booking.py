@@ -113,9 +113,7 @@ def look(books: Booking, connection: sa.Connection, receipt: Receipt, amount: in
         tip = totals.tip
         if stores is not None:
             stored = _sharpened(connection, receipt.question, stores)
-            act = rows.Act(
-                kind="carried", name=receipt.question, amount=stored.version, digest=rows.digest(stored.blob)
-            )
+            act = rows.Act(kind="carried", name=receipt.question, amount=stored.version, digest=stored.digest)
             tip = rows.add_act(connection, act, books.who, tip)
         tip = rows.add_look(connection, receipt.id, amount, books.who, tip)
         rows.advance(connection, totals.after(tip))
@@ -138,9 +136,9 @@ def settle(
 
 def _sharpened(connection: sa.Connection, question: str, stores: Stores) -> Stored:
     """Replace a question's measurement, and the tags by which it is found."""
-    stored = rows.sharpen(connection, question, stores.merge)
+    stored = rows.sharpen(connection, question, stores.merge, tagged=stores.tagged is not None)
     if stores.tagged is not None:
-        tags.write(connection, question, stores.tagged(stored.blob))
+        tags.write(connection, question, stores.tagged(stored.blob), noted=stored.version == 1)
     return stored
 
 

@@ -5,8 +5,10 @@ Losses are whole farthings of the ledger's one additive currency; measurements a
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from farthing.errors import InvalidBudget, LedgerError, LedgerMismatch
@@ -128,7 +130,7 @@ class Receipt:
     repeated: bool = field(default=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stored:
     """A question's released measurement: public, so it may be kept and shown again for free.
 
@@ -139,6 +141,11 @@ class Stored:
 
     version: int
     blob: bytes
+
+    @cached_property
+    def digest(self) -> str:
+        """The measurement's SHA-256, computed once: measurements of many groups have hundreds of megabytes."""
+        return hashlib.sha256(self.blob).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

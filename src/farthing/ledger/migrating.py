@@ -20,7 +20,7 @@ from farthing.ledger.chain import Tip, Totals, link, unsettled
 from farthing.ledger.checking import check
 from farthing.ledger.entry import Stored
 from farthing.ledger.process import user
-from farthing.ledger.rows import Act, add_act, advance, append, digest, sealed_measurement
+from farthing.ledger.rows import Act, add_act, advance, append, sealed_measurement
 from farthing.ledger.shaping import make_append_only, make_tables, mark
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ def _chained(connection: sa.Connection, tip: Tip) -> Tip:
         row = old | {"stored": 0, "digest": ""} | _UNKNOWN
         tip = append(connection, tables.CLOSE, row, tip._replace(clock=max(tip.clock, old["closed_at"])))
     for stored in _rows(connection, "SELECT question, version, blob FROM measurements ORDER BY question"):
-        carried = Act(kind="carried", name=stored["question"], amount=stored["version"], digest=digest(stored["blob"]))
+        held = Stored(stored["version"], stored["blob"])
+        carried = Act(kind="carried", name=stored["question"], amount=held.version, digest=held.digest)
         tip = add_act(connection, carried, user(), tip)
     return add_act(connection, Act(kind="migrated", name="format 1", amount=1, digest=""), user(), tip)
 

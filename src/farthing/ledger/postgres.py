@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from farthing.errors import LedgerError, LedgerLost
 from farthing.ledger.turns import FREE
+from farthing.urls import SECRETS, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -33,7 +34,6 @@ _FOR_A_LOCK: Final = 0.8
 _LONGEST_MS: Final = 2**31 - 1
 
 _DRIVERS: Final = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
-_SECRETS: Final = ("password", "sslpassword", "passfile", "sslkey")
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {wait_ms}"
@@ -99,6 +99,8 @@ class PostgresStore:
             url = sa.make_url(text)
         except (sa.exc.ArgumentError, ValueError):
             raise _bad_url("no URL that can be read", "postgresql+psycopg://USER@HOST:5432/DATABASE") from None
+        if "@" in (url.host or ""):
+            raise _bad_url("an address that can be read in two ways", "an @ within a password is written %40")
         if url.drivername not in _DRIVERS or not url.database:
             raise _bad_url(f"{url.drivername}://", "a path, or postgresql+psycopg://USER@HOST:5432/DATABASE")
         schema = url.query.get("schema", SCHEMA)
@@ -110,10 +112,9 @@ class PostgresStore:
     @property
     def place(self) -> str:
         """The URL without its secrets."""
-        shown = self.url._replace(password=None).difference_update_query(_SECRETS)
-        if self.schema != SCHEMA:
-            shown = shown.update_query_dict({"schema": self.schema})
-        return shown.render_as_string()
+        schema = {} if self.schema == SCHEMA else {"schema": self.schema}
+        server = self.url.set(query={}).render_as_string(hide_password=False)
+        return shown_address(server, {**schema, **self.url.query})
 
     def connect(self) -> sa.Connection:
         """Open a connection in autocommit: transactions are begun by name."""
@@ -235,7 +236,7 @@ class PostgresStore:
 
     def _without_secrets(self, text: str) -> str:
         """Return a message of the driver without the password, should it ever hold it."""
-        query = [self.url.query.get(name) for name in _SECRETS]
+        query = [self.url.query.get(name) for name in SECRETS]
         for secret in [self.url.password, *query]:
             if secret:
                 text = text.replace(str(secret), "***")

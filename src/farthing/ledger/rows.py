@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
@@ -92,7 +91,7 @@ def add_settlement(
     moment, behind = tip.stamp(now())
     row = {"reservation": number, "state": state, "amount": amount, "who": who, "closed_at": moment, "behind": behind}
     if isinstance(stored, Stored):
-        row |= {"stored": stored.version, "digest": digest(stored.blob)}
+        row |= {"stored": stored.version, "digest": stored.digest}
     else:
         row |= {"stored": 0, "digest": stored or ""}
     return append(connection, tables.CLOSE, row, tip._replace(clock=moment))
@@ -151,8 +150,13 @@ def advance(connection: sa.Connection, after: Totals, *, sync: bool = True) -> N
     connection.info[ADVANCED] = Advanced(after, sync or (before is not None and before.sync))
 
 
-def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | None], bytes]) -> Stored:
-    """Replace a question's measurement by its merge with what was measured."""
+def sharpen(
+    connection: sa.Connection, question: str, merge: Callable[[bytes | None], bytes], *, tagged: bool = False
+) -> Stored:
+    """Replace a question's measurement by its merge with what was measured.
+
+    `tagged` says that its tags are written next: to note that later would write all of a new measurement again.
+    """
     stored = load(connection, question)
     blob = merge(None if stored is None else stored.blob)
     if not isinstance(blob, bytes):
@@ -165,7 +169,7 @@ def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | N
     after = Stored(1 if stored is None else stored.version + 1, blob)
     hashed = sealed_measurement(question, after)
     if stored is None:
-        row = {"question": question, "version": 1, "blob": blob, "digest": hashed, "tagged": 0}
+        row = {"question": question, "version": 1, "blob": blob, "digest": hashed, "tagged": int(tagged)}
         connection.execute(tables.STORE, row)
     else:
         row = {"key": question, "next": after.version, "bytes": blob, "hash": hashed}
@@ -186,12 +190,7 @@ def load(connection: sa.Connection, question: str) -> Stored | None:
 
 def sealed_measurement(question: str, stored: Stored) -> str:
     """Return the hash of a row of a measurement."""
-    return sealed("measurements", question=question, version=stored.version, blob=digest(stored.blob))
-
-
-def digest(blob: bytes) -> str:
-    """Return a measurement's SHA-256."""
-    return hashlib.sha256(blob).hexdigest()
+    return sealed("measurements", question=question, version=stored.version, blob=stored.digest)
 
 
 def entry(row: Any, prefix: str) -> Entry:

@@ -45,7 +45,9 @@ UNTAGGED: Final = (
 """The stored measurements of older formats that nobody has tagged yet."""
 
 TAGGED: Final = (
-    sa.update(tables.MEASUREMENTS).where(tables.MEASUREMENTS.c.question == sa.bindparam("key")).values(tagged=1)
+    sa.update(tables.MEASUREMENTS)
+    .where(tables.MEASUREMENTS.c.question == sa.bindparam("key"), sa.text("tagged = 0"))
+    .values(tagged=1)
 )
 
 UNTAG: Final = sa.delete(tables.TAGS).where(tables.TAGS.c.question == sa.bindparam("key"))
@@ -72,13 +74,14 @@ HOLDING: Final = (
 """The questions with a tag that hold at least so many groups, all of those with these bits among them."""
 
 
-def write(connection: sa.Connection, question: str, found: Tags) -> None:
-    """Write a question's tags in the place of those that it had."""
+def write(connection: sa.Connection, question: str, found: Tags, *, noted: bool = False) -> None:
+    """Write a question's tags in the place of those that it had; `noted` where its measurement says so already."""
     connection.execute(UNTAG, {"key": question})
     if found.tags:
         row = {"rank": found.rank, "groups": found.groups, "bits": found.bits, "question": question}
         connection.execute(sa.insert(tables.TAGS), [row | {"tag": tag} for tag in found.tags])
-    connection.execute(TAGGED, {"key": question})
+    if not noted:
+        connection.execute(TAGGED, {"key": question})
 
 
 def holding(connection: sa.Connection, sought: Sequence[Tags], most: int) -> list[str]:

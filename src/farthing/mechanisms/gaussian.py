@@ -139,7 +139,7 @@ class GaussianMeasurements:
         mean = now.mean + np.rint((fresh - now.mean) * (grains / information)).astype(np.int64)
         return Measured(mean, information, now.unit_log2 + self.step_log2)
 
-    def fresh(self, grains: Int64, groups: Int64) -> Float64:
+    def fresh(self, grains: Int64, groups: Int64 | slice) -> Float64:
         """Return one new measurement of some groups by itself, float64[len(groups)], in answer units."""
         released, exponent = self._release(groups, grains)
         return _times(released.astype(np.float64), exponent + self.step_log2)
@@ -164,7 +164,7 @@ class GaussianMeasurements:
         """Return the exponent of a unit, in answer units, fine enough for every measurement of at most `grains`."""
         return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS + self.step_log2
 
-    def _release(self, groups: Int64 | None, grains: Int64) -> tuple[Int64, Int64]:
+    def _release(self, groups: Int64 | slice | None, grains: Int64) -> tuple[Int64, Int64]:
         """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
         truth: Int64 = opened(self.truth) if groups is None else opened(self.truth)[groups]
         return on_own_grid(truth, sigma_of(grains, self.sensitivity), self.bits)
@@ -268,12 +268,14 @@ def _split(truth: Int64, exponent: Int64) -> tuple[Int64, Float64 | float]:
         return np.clip(truth, -ends, ends) << up, 0.0
     if exponent.min(initial=0) >= 0 and exponent.max(initial=0) <= _EXACT_BITS:
         held, down = np.clip(truth, -(_LIMIT >> 1), _LIMIT >> 1), exponent
+        whole = held >> down
     else:
-        up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
+        up, down = np.clip(-exponent, 0, 62), np.maximum(exponent, 0)
         most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
         held = np.clip(truth, -most, most) << up
-    whole = held >> down
-    return whole, _times((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
+        # Of a grid coarser than float64 is exact nothing is whole: a floor of -1 would leave a rest of up to 2^62.
+        whole = np.where(down > _EXACT_BITS, 0, held >> down)
+    return whole, _times((held - (whole << down)).astype(np.float64), -down)  # exact: at most 2^53, a power of two
 
 
 def _times(values: Float64, power: Int64) -> Float64:

@@ -43,6 +43,7 @@ class LaplaceMeasuresPricing:
         max_groups: the most groups that one unit can move.
         factor: what is told is multiplied by it.
         known: whether the middle of what is possible is near enough, so that nothing is measured.
+        looks: whether each group is shown by looks, without a pilot.
     """
 
     measures: tuple[str, ...]
@@ -51,6 +52,7 @@ class LaplaceMeasuresPricing:
     max_groups: int
     factor: float = 1.0
     known: bool = False
+    looks: bool = False
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -60,6 +62,8 @@ class LaplaceMeasuresPricing:
         once = f"{', '.join(self.measures)}, with two-sided geometric noise"
         if self.joint.steady:
             return (f"{once}, once",)
+        if self.looks:
+            return (f"{once}, ever finer until each group is within its target; of these looks the last alone is paid",)
         return (
             f"a coarse look at {once}",
             "one look at each, as fine as its group then seems to need",
@@ -129,7 +133,9 @@ def plan_laplace_measures(
         reachable=named or known or (most < limit and not hopeless),
         hopeless=hopeless,
         free=free,
-        pricing=LaplaceMeasuresPricing(_words(query), joint, grids, query.max_groups, factor, known),
+        pricing=LaplaceMeasuresPricing(
+            _words(query), joint, grids, query.max_groups, factor, known, joint.by_looks(standing)
+        ),
     )
 
 

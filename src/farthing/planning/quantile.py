@@ -1,6 +1,6 @@
 """Plans of one quantile: a noisy bisection, or one choice by the exponential mechanism, whichever is cheaper.
 
-By rank under a pure budget it is a search through Laplace chains (`planning.quantile_chains`).
+Under a pure budget it is a search through Laplace chains (`planning.quantile_chains`).
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ QuantilePricing: TypeAlias = QuantileBisectionPricing | QuantileChoicePricing | 
 
 def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan[QuantilePricing]:
     """Return the plan of a quantile, given what stands of it."""
-    if frame.budget.currency is Pure and frame.target is None and frame.ranks[0] is not None:
+    if frame.budget.currency is Pure and (frame.target is not None or frame.ranks[0] is not None):
         return plan_quantile_chains(frame, standing)
     pricing = _pricing(frame, standing)
     nothing = frame.budget.currency.of_farthings(0)
@@ -238,13 +238,6 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
     cap = frame.cap or frame.remaining
     if named:
         return _named(frame, _choosing(asked), cap)
-    if frame.budget.currency is Pure:
-        raise InvalidTarget(
-            "a pure budget allows rank targets only",
-            rule="a rank target",
-            got=frame.goal,
-            next_step="ask for rank=0.01, or open the ledger with Budget(epsilon=, delta=1e-6)",
-        )
     coin = Coin(frame.gaussian, query.max_groups, 1)
     descent = QuantileBisection(asked, frame.beta, _level(frame, coin, standing.trail), relative, absolute, frame.spend)
     sought = QuantileSought(asked.rank, relative, absolute, frame.beta, descent.cap_grains, frame.spend, asked.steps)

@@ -1,4 +1,4 @@
-"""Plans of one quantile by rank under a pure budget: a search through Laplace chains at a few thresholds."""
+"""Plans of one quantile under a pure budget: a search through Laplace chains at a few thresholds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from farthing.accuracy.quantile_chain_run import LEVELS
 from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_ranks import QuantileGoal
-from farthing.errors import InvalidBounds
+from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import highest_level, worst_cost
 from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.planning.quantile_sought import QuantileSought
@@ -62,9 +62,10 @@ class QuantileChainsPricing:
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
+        seems = "around the likely place" if self.search.by_value else "where the rank seems right"
         return (
             f"{self.asked} by a search: rows on both sides of a few thresholds, with two-sided geometric noise",
-            "where the rank seems right, finer looks until that is proved; of these the last alone is paid",
+            f"{seems}, finer looks until that is proved; of these the last alone is paid",
         )
 
     @property
@@ -86,9 +87,10 @@ class QuantileChainsPricing:
 
 
 def plan_quantile_chains(frame: Frame, standing: QuantileStanding) -> Plan[QuantileChainsPricing]:
-    """Return the plan of a quantile by rank under a pure budget, given what stands of it.
+    """Return the plan of a quantile under a pure budget, given what stands of it.
 
     Raises:
+        InvalidTarget: a rank and a value are asked for at once.
         InvalidBounds: one unit may move more rows than the price allowed can hide.
     """
     pricing = _pricing(frame, standing)
@@ -121,7 +123,15 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileChainsPricing:
     asked = QuantileGoal(
         aggregate.q, aggregate.lower, aggregate.upper, aggregate.leaves_log2, query.max_rows, frame.ranks[0] or 0.0
     )
-    search = QuantileChains(asked, frame.beta, _limit(frame, standing.trail), frame.spend)
+    relative, absolute = (0.0, 0.0) if frame.target is None else (frame.target.relative, frame.target.absolute)
+    if asked.rank and frame.target is not None:
+        raise InvalidTarget(
+            "a pure budget finds a quantile by rank or by value",
+            rule="one of both targets",
+            got=frame.goal,
+            next_step="leave one of them out, or open the ledger with Budget(epsilon=, delta=1e-6)",
+        )
+    search = QuantileChains(asked, frame.beta, _limit(frame, standing.trail), frame.spend, relative, absolute)
     if search.lowest >= len(LEVELS) or LEVELS[search.lowest] > search.cap:
         raise InvalidBounds(
             "one unit may have too many rows in a group for this price",
@@ -129,7 +139,7 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileChainsPricing:
             got=f"max_rows={query.max_rows} for {Pure.of_farthings(search.cap)!r} a group",
             next_step="bound max_rows more tightly, or allow a larger price",
         )
-    sought = QuantileSought(asked.rank, 0.0, 0.0, frame.beta, search.cap, frame.spend, asked.steps)
+    sought = QuantileSought(asked.rank, relative, absolute, frame.beta, search.cap, frame.spend, asked.steps)
     held, served = standing.trail, standing.served(sought)
     return QuantileChainsPricing(str(aggregate), search, query.max_groups, sought, held, served)
 

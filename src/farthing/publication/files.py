@@ -1,22 +1,19 @@
-"""A publication as files, and a folder that is there whole or not at all."""
+"""A publication as files."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import secrets
-import shutil
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from farthing.errors import DataError, InvalidOption
+from farthing.folders import renamed, writing
 from farthing.publication.record import record
 from farthing.publication.statement import statement
 from farthing.query import outward
 from farthing.tabular import csv_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from farthing.publication.facts import Imprint, Standing
@@ -62,27 +59,6 @@ def holds(folder: Path, files: Mapping[str, bytes]) -> bool:
     return there == set(files) and all((folder / path).read_bytes() == data for path, data in files.items())
 
 
-@contextmanager
-def beside(folder: Path) -> Iterator[Path]:
-    """Give an empty folder beside the one that is to be made; what is left of it at the end is removed.
-
-    Raises:
-        DataError: it cannot be made there.
-    """
-    near = folder.parent / f".{folder.name}.{secrets.token_hex(8)}"
-    problem = ""
-    try:
-        near.mkdir()
-    except OSError as error:
-        problem = str(error.strerror)
-    if problem:
-        raise _unwritten(folder, problem)
-    try:
-        yield near
-    finally:
-        shutil.rmtree(near, ignore_errors=True)
-
-
 def moved(near: Path, folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files into an empty folder and rename it: the folder has all of them, or is not there.
 
@@ -90,40 +66,11 @@ def moved(near: Path, folder: Path, files: Mapping[str, bytes]) -> None:
         DataError: it cannot be written.
         InvalidOption: the folder came to be in the meantime.
     """
-    problem = ""
-    try:
+    with writing(folder):
         for path, data in files.items():
             (near / path).parent.mkdir(parents=True, exist_ok=True)
             (near / path).write_bytes(data)
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
-        if folder.exists():
-            raise taken(folder)
-        near.rename(folder)
-    except OSError as error:
-        problem = str(error.strerror)
-    if problem:
-        raise _unwritten(folder, problem)
-
-
-def taken(folder: Path) -> InvalidOption:
-    """Return the refusal of a folder that has something else in it."""
-    return InvalidOption(
-        "the folder has other files in it",
-        rule="a publication is a new folder; files are not written over",
-        got=folder,
-        next_step="name another folder, or move this one away",
-    )
-
-
-def _unwritten(folder: Path, problem: str) -> DataError:
-    """Return the error of a folder that cannot be written."""
-    return DataError(
-        "the publication cannot be written",
-        rule="a folder in one that is there, in which you may write",
-        got=f"{folder}: {problem}",
-        next_step="name another folder; what was answered is free when asked again",
-    )
+    renamed(near, folder)
 
 
 def _parquet(table: PrintedTable) -> bytes:

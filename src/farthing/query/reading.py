@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 from farthing.errors import DataError
 from farthing.query.schema import Type
@@ -37,54 +35,10 @@ DECLARE: Final = (
 )
 """What to do where a number is needed and a column of a CSV is text."""
 
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_PARTS: Final = re.compile(
-    r"(?:(?P<who>[^:/?#@]*)(?::[^/?#@]*)?@)?(?P<host>[^:/?#@]*(?::\d*)?(?:/[^:?#@]*)?)"
-    r"(?P<settings>\?[^@]*)?(?P<table>#[^?#@]*)?"
-)
-"""An address behind its scheme, as far as it can be read in one way."""
-
 CSV_NAMES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 """How the names of CSV files end."""
 
 _TABBED: Final = (".tsv", ".tsv.gz")
-
-
-def is_address(table: object) -> bool:
-    """Return whether a table is named by where its server is.
-
-    >>> is_address("postgresql://me@host/city#trips"), is_address("data/trips.parquet")
-    (True, False)
-    """
-    return isinstance(table, str) and _ADDRESS.match(table) is not None
-
-
-def shown_address(address: str) -> str:
-    """Return an address without what could be a password, nor the settings after "?".
-
-    Of one that could be read in two ways, because a password holds a mark of addresses, only the scheme is left.
-
-    >>> shown_address("postgresql://me:secret@host/db?password=x#trips"), shown_address("spark://host:7077#trips")
-    ('postgresql://me@host/db?...', 'spark://host:7077#trips')
-    >>> shown_address("postgresql://me:se#cret@host/db#trips")
-    'postgresql://...'
-    """
-    scheme, _, rest = address.partition("://")
-    parts = _PARTS.fullmatch(rest)
-    if parts is None:
-        return f"{scheme}://..."
-    who = "" if parts["who"] is None else f"{parts['who']}@"
-    return f"{scheme}://{who}{parts['host']}" + (parts["table"] or "" if parts["settings"] is None else "?...")
-
-
-def name_at(address: str) -> str:
-    """Return the name of the table at an address: its last part.
-
-    >>> name_at("postgresql://me@db.example.org/city#public.trips"), name_at("spark://local[2]#/data/trips.parquet")
-    ('trips', 'trips')
-    """
-    table = unquote(address.rpartition("#")[2]).rstrip("/")
-    return table.rpartition("/")[2].partition(".")[0] if "/" in table else table.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)

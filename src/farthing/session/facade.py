@@ -42,8 +42,8 @@ class Session(Batches, Lines, OwnMechanisms):
     """Ask a protected table for answers at the accuracy you name, and pay the least privacy loss for them.
 
     Args:
-        table: a Parquet or CSV path or glob, a `farthing.Csv` with types, a pandas or Polars frame, an Arrow table, a
-            DuckDB relation, any ibis table, or the address of one: "postgresql://user@host/city#trips".
+        table: a Parquet path or glob, a `farthing.Csv` (files, and how they are read), a pandas or Polars frame, an
+            Arrow table, a DuckDB relation, any ibis table, or the address of one: "postgresql://user@host/city#trips".
         unit: the column whose values are the privacy unit (a person, a plane), or None when each row is one.
         budget: the total loss that may ever be spent, over all sessions on this ledger.
         bounds: the default contribution bounds of one unit; every question may pass its own.
@@ -63,6 +63,7 @@ class Session(Batches, Lines, OwnMechanisms):
         target: the accuracy of questions that name neither an accuracy nor a loss.
 
     Raises:
+        InvalidOption: a table is of CSV files, and nothing says how they are read.
         DataError: the table cannot be read, or its files are not those that were charged under this version.
         LedgerMismatch: the ledger was made with another unit or budget.
         UnsupportedQuery: the table has no column of the unit's name.

@@ -9,18 +9,8 @@ from pathlib import Path
 from farthing.engines.opening import source_of
 from farthing.engines.reading.guess import guess
 from farthing.engines.reading.source import CsvFiles
-from farthing.engines.sources import matching
 from farthing.errors import DataError
-from farthing.query.reading import CSV_NAMES, WESTERN, Csv, is_address
-
-
-def is_csv(table: str) -> bool:
-    """Return whether a table is of CSV files, by the names of the files that its path or pattern finds.
-
-    Raises:
-        DataError: no file matches the pattern.
-    """
-    return not is_address(table) and any(name.lower().endswith(CSV_NAMES) for name in matching(table))
+from farthing.query.reading import WESTERN, Csv
 
 
 def proposed(table: str) -> Csv | None:

@@ -14,7 +14,7 @@ from tomlkit.items import KeyType, SingleKey
 
 from farthing.errors import DataError, FarthingError, InvalidOption
 from farthing.query import outward
-from farthing.query.reading import is_address
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.cli.input.typed import nearest
 from farthing.errors import DataError, FarthingError, InvalidKeys
-from farthing.query.reading import is_address, shown_address
+from farthing.urls import is_address, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from farthing.cli.input import keys as typed_keys
 from farthing.cli.input.keys import Sources
 from farthing.errors import InvalidOption, LedgerError
-from farthing.query import outward
-from farthing.query.reading import is_address
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +49,6 @@ def open_session(config: Config, books: Books = "existing", **more: Any) -> Sess
             next_step="restore it; if nothing was ever asked, `farthing init --force` makes a new one",
         )
     _refuse_exposed(config)
-    _refuse_undeclared(config)
     session = Session(
         config.source(config.name, config.table),
         unit=config.unit,
@@ -94,24 +92,6 @@ def _refuse_exposed(config: Config) -> None:
                 rule="a public table holds facts that anyone may know",
                 got=path,
                 next_step="declare it under [protected], or drop it from [public]",
-            )
-
-
-def _refuse_undeclared(config: Config) -> None:
-    """Refuse CSV tables of which the settings do not say how they are read, whatever is in them.
-
-    Whether a line would be left out may depend on one row, so it must not decide what everybody is told.
-    """
-    from farthing.session.table_files import is_csv
-
-    for name, path in {config.name: config.table, **config.public, **config.protected}.items():
-        if name not in config.csv and is_csv(config.path_of(path)):
-            raise InvalidOption(
-                f"the settings do not say how the CSV table {name!r} is read",
-                rule="lines that do not fit how a CSV is read are left out, so its owner says how",
-                got=path,
-                next_step="`farthing check` proposes it to the owner, and writes it into the settings; or add "
-                f"[csv.{outward.dumped(name)}] by hand",
             )
 
 

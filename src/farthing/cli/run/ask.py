@@ -21,7 +21,7 @@ from farthing.cli.repeats import KeptRepeats, recorded
 from farthing.cli.run.plan import refuse_paid_plan, tell_plan
 from farthing.cli.run.progress import progress
 from farthing.errors import FarthingError, InvalidOption, OutOfReach, TargetMissed
-from farthing.query.reading import is_address
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from farthing.cli.input.question import group_keys
 from farthing.cli.input.session import default_keys, opened, sources
 from farthing.cli.run.init import people
 from farthing.errors import DataError, InvalidOption
-from farthing.query.reading import is_address, name_at, shown_address
+from farthing.urls import is_address, name_at, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,7 @@ from farthing.cli.input.config import Config
 from farthing.cli.input.question import group_keys, schema_of
 from farthing.cli.input.session import opened, sources
 from farthing.errors import DataError, InvalidBudget, InvalidKeys, InvalidOption
-from farthing.query.reading import is_address, name_at
+from farthing.urls import is_address, name_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

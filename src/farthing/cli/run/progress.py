@@ -1,4 +1,4 @@
-"""A bar that shows how a refinement closes in, on a terminal."""
+"""What a terminal shows while something works: how a refinement closes in, or for how long a search has run."""
 
 from __future__ import annotations
 
@@ -33,3 +33,21 @@ def progress() -> Iterator[Callable[[Progress], None] | None]:
         yield lambda seen: bar.update(
             task, total=seen.groups, completed=seen.done, look=seen.look, closing=seen.closing
         )
+
+
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """Show on stderr what is done, and for how long it has been, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Bar(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+    ) as bar:  # fmt: skip
+        bar.add_task(words, total=None)
+        yield

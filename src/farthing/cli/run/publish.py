@@ -16,6 +16,7 @@ from farthing.cli.run.ledger import books_of, prices
 from farthing.cli.run.progress import progress
 from farthing.cli.run.workload import item, own_options, questions, shared_price
 from farthing.errors import BudgetExceeded, DataError, InvalidOption
+from farthing.folders import beside, taken
 from farthing.publication import files
 from farthing.publication.facts import GroupPromise, Imprint, Standing
 from farthing.publication.tables import Sheet, TableShape, forest, printed
@@ -170,13 +171,13 @@ def _require_fit(planned: Workload) -> None:
 def _place(folder: Path, planned: Workload) -> Iterator[Path | None]:
     """Give a folder to write into, before anything is paid; None where one is there that can only be compared."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise files.taken(folder)
+        raise taken(folder)
     if folder.is_dir() and any(folder.iterdir()):
         if not all(plan.free for plan in planned.plans.values()):
-            raise files.taken(folder)
+            raise taken(folder)
         yield None
         return
-    with files.beside(folder) as near:
+    with beside(folder) as near:
         yield near
 
 
@@ -185,7 +186,7 @@ def _put(near: Path | None, folder: Path, made: Mapping[str, bytes]) -> bool:
     if near is not None:
         files.moved(near, folder, made)
     elif not files.holds(folder, made):
-        raise files.taken(folder)
+        raise taken(folder)
     return near is not None
 
 

@@ -14,7 +14,9 @@ from farthing.cli.input.options.question import QuestionOptions
 from farthing.cli.input.question import listed_bounds, question_keys, require_bounds, schema_of
 from farthing.cli.input.session import opened
 from farthing.cli.run.plan import tell_plan
+from farthing.cli.run.progress import working
 from farthing.errors import InvalidOption, InvalidTarget, whole
+from farthing.folders import beside, taken, writing
 from farthing.privacy.words import state
 from farthing.released_synthetic import BaseSynthetic
 from farthing.session.answering.release_options import ROWS
@@ -40,10 +42,15 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
         columns = released.columns_of(workload)
         asked = whole(lambda left: _asked(wanted, columns, chosen, session, left))
         if wanted.dry_run:
-            tell_plan(session.plan_release(workload, **asked), as_json=as_json)
+            with working("looking for the cheapest noise"):
+                plan = session.plan_release(workload, **asked)
+            tell_plan(plan, as_json=as_json)
             return
-        folder = None if wanted.to is None else _empty(Path(wanted.to))
-        made = session.release(workload, **asked)
+        folder = None if wanted.to is None else _free(Path(wanted.to))
+        if file is not None:
+            _free(file)
+        with working("looking for the cheapest noise, and measuring"):
+            made = session.release(workload, **asked)
     rows = None if file is None else made.synthetic()
     if rows is not None and file is not None:
         _write(rows.table, file)
@@ -114,10 +121,12 @@ def _new_file(wanted: ReleaseOptions, workload: Any) -> Path | None:
 
 
 def _write(table: Any, file: Path) -> None:
-    """Write rows as Parquet."""
+    """Write rows as Parquet: the file is whole, or not there."""
     import pyarrow.parquet as pq
 
-    pq.write_table(table, file)
+    with beside(file) as near, writing(file):
+        pq.write_table(table, near / file.name)
+        (near / file.name).rename(file)
 
 
 def _near(rows: SyntheticRows, file: Path | None) -> dict[str, Any]:
@@ -174,16 +183,14 @@ def _asked(
     return goal | {"keys": keys, "bounds": bounds} | ({} if wanted.where is None else {"where": wanted.where})
 
 
-def _empty(folder: Path) -> Path:
-    """Return a folder that files can go into; refuse one that has any, before anything is paid."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidOption(
-            "--to names something that is there already",
-            rule="a new folder, or an empty one: files are not written over",
-            got=folder,
-            next_step="name another folder",
-        )
-    return folder
+def _free(place: Path) -> Path:
+    """Return a place that can be written; refuse others before anything is paid."""
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise taken(place)
+    with writing(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with beside(place):
+        return place
 
 
 def _facts(made: BaseRelease, files: list[Path]) -> dict[str, Any]:

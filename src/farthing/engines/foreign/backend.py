@@ -27,6 +27,10 @@ class Backend(Protocol):
     def version(self) -> str:
         """The version of its hash function, as far as it can be told without asking rows."""
 
+    @property
+    def plans(self) -> bool:
+        """Whether the backend itself plans what is `prepared`, and so refuses what it cannot do."""
+
     def opened(self, table: Any) -> tuple[Any, Mapping[str, Type]]:
         """Return a table as it is read, and our type of every column."""
 

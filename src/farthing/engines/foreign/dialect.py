@@ -89,6 +89,7 @@ class DialectBackend(ValuesBackend):
     """
 
     dialect: Dialect
+    plans = True
 
     def prepared(self, question: Any, beside: Mapping[str, pa.Table]) -> Callable[[], None]:
         """Return what lets the engine prepare the text of a question with all its constants; it runs nothing."""

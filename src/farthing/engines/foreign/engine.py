@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,13 @@ from farthing.engines.foreign.backend import nothing
 from farthing.engines.foreign.keys import KEYS, listed, numbered, portable
 from farthing.engines.foreign.measures import crossed, found, histogram, measuring, spreading
 from farthing.engines.foreign.per_unit import check, made
-from farthing.engines.foreign.rows import IbisCatalog, IbisRelation
+from farthing.engines.foreign.rows import IbisCatalog, IbisRelation, told_apart
 from farthing.engines.foreign.scalars import sendable
 from farthing.engines.foreign.terms import canonical_type
 from farthing.engines.own import require_own
 from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery
 from farthing.query.expressions import Literal
-from farthing.query.schema import Schema
+from farthing.query.schema import Schema, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -73,6 +74,7 @@ class IbisEngine:
         self._turn = threading.Lock()
         self._probe = ""
         self._prepared = lru_cache(maxsize=4)(self._printed)
+        self._told_apart: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -97,7 +99,7 @@ class IbisEngine:
     def check(self, *, after_failure: bool = False) -> None:  # noqa: ARG002  # the backend is asked in any case
         """Find out cheaply that the table is still there; DataError otherwise."""
         require_own(self._opened_by)
-        self._run(self._catalog.own.table.limit(0))
+        self._run(self._catalog.own.table.limit(0).aggregate(n=lambda table: table.count()))
 
     def close(self) -> None:
         """Close what was opened for this engine; another connection is the user's own."""
@@ -113,6 +115,7 @@ class IbisEngine:
 
         asked = bounded(query)
         check(asked, self._catalog, self._backend)
+        self._check_units(asked)
         self._check_keys(asked)
         try:
             for prepare in self._prepared(asked):
@@ -252,6 +255,29 @@ class IbisEngine:
             )
         opened, kinds = self._backend.opened(table)
         return IbisRelation(opened, _schema(kinds), public)
+
+    def _check_units(self, query: BoundedQuery) -> None:
+        """Refuse units of a type that has no equality, order or hash; the backend says so of a NULL, once, by itself.
+
+        Types that this library computes with have all three.
+        """
+        unit = query.unit.column or ""
+        own = [self._catalog.own, *(each for each in self._catalog.joined.values() if not each.public)]
+        odd = [each for each in own if unit in each.schema.names and each.schema.require(unit) is Type.OTHER]
+        if not odd or self._backend.plans or unit in self._told_apart:
+            return
+        with suppress(FarthingError):
+            for relation in odd:
+                self._run(told_apart(relation, unit, self._backend))
+            self._told_apart.add(unit)
+        if unit not in self._told_apart:
+            self.check()  # a server that is gone is told as one
+            raise UnsupportedQuery(
+                f"the values of the unit column {unit!r} cannot be told apart",
+                construct=unit,
+                rule=f"the type of a unit has an equality, an order and a hash on the {self._backend.name} backend",
+                next_step="make a view in which it is a text or a number, and ask that",
+            )
 
     def _check_keys(self, query: BoundedQuery) -> None:
         """Refuse keys that cannot travel."""

@@ -33,6 +33,8 @@ class PlainBackend:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
+    plans = False
+
     @property
     def name(self) -> str:
         """The backend's name."""

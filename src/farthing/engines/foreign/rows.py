@@ -241,6 +241,17 @@ class IbisRows:
         return found
 
 
+def told_apart(relation: IbisRelation, unit: str, backend: Backend) -> Any:
+    """Return a question that does with one NULL of a unit's type what questions do with units; it reads no row."""
+    import ibis
+
+    nobody = relation.table.select(u=relation.table[unit]).limit(0).as_scalar()
+    one = ibis.literal(0).name("z").as_table().select(u=nobody)
+    ranked = one.mutate(r=ibis.row_number().over(ibis.window(group_by=one["u"])))
+    grouped = ranked.group_by("u").agg(r=ranked["r"].max())
+    return grouped.select(h=backend.hash(grouped["u"], [grouped["r"].cast("int64")], 7))
+
+
 def equal_columns(join: Join, catalog: IbisCatalog, query: BoundedQuery, backend: Backend) -> list[Any]:
     """Return the columns of a joined table, as compared, that its condition holds to columns of the tables so far.
 

@@ -44,6 +44,7 @@ class SparkBackend:
     """
 
     name = "pyspark"
+    plans = False
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

@@ -56,6 +56,7 @@ class SqliteBackend:
     """
 
     name = "sqlite"
+    plans = True
     version = "blake2b"
 
     def __init__(self, connection: Any) -> None:

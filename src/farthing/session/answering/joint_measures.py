@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.accuracy.joint_claims import Pivot
+from farthing.accuracy.joint_prices import run_of
 from farthing.accuracy.joint_state import JointState
 from farthing.mechanisms.gaussian import GaussianMeasurements
 from farthing.planning.joint_measures import JointMeasuresPricing, plan_joint_measures
@@ -151,11 +152,11 @@ class MeasureLanes:
 
     def measure(self, grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return fresh noisy values, float64[measures, n], of n groups at these grains; 0 is not measured."""
-        values = np.zeros(grains.shape)
+        values, at = np.zeros(grains.shape), run_of(groups)
         for place, mechanism in enumerate(self.mechanisms):
             wanted = grains[place] > 0
             if wanted.all():
-                values[place] = mechanism.fresh(grains[place], groups)
+                values[place] = mechanism.fresh(grains[place], at)
             elif wanted.any():
                 values[place, wanted] = mechanism.fresh(grains[place, wanted], groups[wanted])
         return values

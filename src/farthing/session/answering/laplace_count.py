@@ -62,6 +62,17 @@ class LaplaceCountMethod:
         """Return the method of a question."""
         return cls(query, blob, None if blob is None else Record.from_bytes(blob))
 
+    @property
+    def anew(self) -> LaplaceCountMethod:
+        """The method of a line that begins again, on steps and looks of its own; what stands is only merged with.
+
+        Guarantee: nothing that was shown before is carried on: all that it measures is charged, whatever its receipt.
+        Proof: docs/proofs/session.answering.laplace_count.md.
+        Assumes: nothing.
+        Rounds: nothing.
+        """
+        return replace(self, record=None)
+
     def plan(self, frame: Frame) -> Plan[LaplaceCountPricing]:
         """Return the plan, given what was shown before."""
         record = self.record

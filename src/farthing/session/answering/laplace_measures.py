@@ -193,7 +193,7 @@ def blob_of(state: LaplaceState, grids: tuple[Grid, ...]) -> bytes:
     for name in _ROWS:
         columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
     columns |= {name: getattr(state, name) for name in _COLUMNS}
-    facts = {"promises": state.promises, "beta": state.beta, "promise": state.promise}
+    facts = {"promises": state.promises, "beta": state.beta, "promise": state.promise, "looked": state.looked}
     facts |= {"steps": [grid.step_log2 for grid in grids]}
     return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
 
@@ -213,6 +213,7 @@ def state_of(blob: bytes) -> tuple[LaplaceState, tuple[int, ...]]:
     state = LaplaceState(
         pilot, claimed, rows("shape"), rows("lower"), rows("upper"), rows("rung")[0], rows("made")[0],
         int(facts["promises"]), float(facts["beta"]), tuple(facts["promise"]),
+        float(facts.get("looked", 0.0)),  # older versions have none
     )  # fmt: skip
     return state, tuple(int(step) for step in facts["steps"])
 

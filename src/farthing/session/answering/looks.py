@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.accuracy.joint_prices import run_of
 from farthing.ledger.rules import whole
 from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.gaussian_count import GaussianCountPricing
@@ -77,11 +78,12 @@ class BegunLooks:
         """
         whole("grains", int(grains.min(initial=0)))
         grains = np.atleast_2d(grains).sum(axis=0)
-        if (np.diff(groups) > 0).all():  # each once
-            self._new[groups] += grains
+        at = run_of(groups)
+        if isinstance(at, slice) or (np.diff(groups) > 0).all():  # each once
+            self._new[at] += grains
         else:
             np.add.at(self._new, groups, grains)
-        self._largest = max(self._largest, int(self._new[groups].max(initial=0)))
+        self._largest = max(self._largest, int(self._new[at].max(initial=0)))
         if self._loss(self._most * self._largest).farthings > self._begun:
             self._begun = begin_look(self._receipt, self.price(self._new)).farthings
 

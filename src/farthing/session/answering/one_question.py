@@ -203,7 +203,10 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     began = frame
     frame, made = _chosen(method, began, claims, together=request.together)
     if made.worst_price != made.fresh_price and charged_fresh(context, asked.question):
-        if began.cap is None and made.fresh_price.farthings > began.remaining.farthings:
+        if isinstance(method, LaplaceCountMethod):
+            method = method.anew  # a chain is carried on by whoever holds it alone: what stands is no use to this one
+            frame, made = _chosen(method, began, claims, together=request.together)
+        elif began.cap is None and made.fresh_price.farthings > began.remaining.farthings:
             whole = replace(began, cap=began.remaining)  # what was paid before is no part of it
             frame, made = _chosen(method, whole, claims, together=request.together)
         made = replace(made, worst_price=made.fresh_price)

@@ -22,6 +22,7 @@ import numpy as np
 
 from farthing.accuracy import cell_sums
 from farthing.accuracy.report import IntervalReport, estimated
+from farthing.accuracy.stopped_laws import GAUSSIAN_STOPS, LaplaceStops
 from farthing.accuracy.stopped_sums import MOST_CELLS, StoppedSums
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.geometric import rate_of
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.jumps import Floats
+    from farthing.accuracy.stopped_laws import StopLaw
     from farthing.planning import Frame, Pricing
     from farthing.query import Query, Schema
     from farthing.query.expressions import Expression, Literal
@@ -177,58 +179,91 @@ def summed(found: ReusableCells, frame: Frame, pricing: Pricing) -> IntervalRepo
     target, beta, query = frame.target, frame.beta, frame.query
     if target is None or getattr(query.aggregate, "lower", 0.0) < 0:
         return None
-    cells, kept = found.cells, found.record.kept
-    values = found.record.measured.values[cells]
-    middle = estimate = values.sum(axis=1)
-    if not isinstance(pricing, GaussianCountPricing):
-        if (
-            kept.relative > 0 or found.record.own is not None
-        ):  # a chain that stopped by what it showed: nothing is known
-            return None
-        grid = Grid.at(query, found.record.measured.unit_log2)
-        half = cell_sums.geometric(cells.shape[1], rate_of(kept.grains, grid.sensitivity), beta) * grid.step
-        lower, upper = middle - half, middle + half
-    else:
-        ends = _ends(found, pricing.coin.per_grain, beta, np.maximum(target.relative * np.abs(middle), target.absolute))
-        if ends is None:
-            return None
-        lower, upper = ends
-        estimate = np.clip(_estimates(found, pricing.coin.per_grain).sum(axis=1), lower, upper)
-    nearest = np.maximum(
-        np.maximum(lower, -upper), 0.0
-    )  # of all truths in the interval, the one of the tightest target
+    cells = _SummedCells.of(found, query, pricing)
+    wanted = np.maximum(target.relative * np.abs(cells.values.sum(axis=1)), target.absolute)
+    ends = cells.ends(beta, wanted)
+    if ends is None:
+        return None
+    lower, upper = ends
+    estimate = np.clip(cells.estimates.sum(axis=1), lower, upper)
+    nearest = np.maximum(np.maximum(lower, -upper), 0.0)  # of all truths there, the one of the tightest target
     farthest = np.maximum(upper - estimate, estimate - lower)
     met = farthest <= np.maximum(target.relative * nearest, target.absolute) * (1 + 1e-12)
     return IntervalReport(estimate, lower, upper, met, estimate) if bool(met.all()) else None
 
 
-def _ends(found: ReusableCells, per_grain: float, beta: float, wanted: Floats) -> tuple[Floats, Floats] | None:
-    """Return the ends of each sum's interval under Gaussian noise; None where it is surely too wide, or not known."""
-    cells, kept, own = found.cells, found.record.kept, found.record.own
-    values, information = found.record.measured.values[cells], found.record.measured.information[cells]
-    middle, schedule = values.sum(axis=1), kept.schedule(per_grain)
-    stopped = own is None and bool(schedule.stopped(information, values).all())
-    if stopped and kept.relative == 0 and information.min() == information.max():
-        half = np.full(len(cells), cell_sums.even(cells.shape[1], float(information.min()) * per_grain, beta))
+@dataclass(frozen=True, slots=True)
+class _SummedCells:
+    """Released cells to be added up, under the law of their noise.
+
+    Attributes:
+        found: which cells.
+        per_grain: what one unit of information buys.
+        law: how such cells stop.
+        grid: the steps of a chain; None for Gaussian noise.
+    """
+
+    found: ReusableCells
+    per_grain: float
+    law: StopLaw
+    grid: Grid | None
+
+    @classmethod
+    def of(cls, found: ReusableCells, query: Query, pricing: Pricing) -> _SummedCells:
+        """Return the cells, read as the question's books keep them."""
+        if isinstance(pricing, GaussianCountPricing):
+            return cls(found, pricing.coin.per_grain, GAUSSIAN_STOPS, None)
+        grid = Grid.at(query, found.record.measured.unit_log2)
+        most = min(found.record.kept.grains, grid.finest) * grid.per_farthing
+        return cls(found, grid.per_farthing, LaplaceStops(most), grid)
+
+    @property
+    def values(self) -> Floats:
+        """What was released of each cell, float64[groups, cells a group]."""
+        return np.asarray(self.found.record.measured.values[self.found.cells])
+
+    @property
+    def information(self) -> NDArray[np.int64]:
+        """What each cell has cost, int64[groups, cells a group]."""
+        return np.asarray(self.found.record.measured.information[self.found.cells])
+
+    @property
+    def estimates(self) -> Floats:
+        """Nearly unbiased estimates of the cells; the means of those that stopped by an earlier rule."""
+        record = self.found.record
+        estimates = estimated(self.values, record.kept.schedule(self.per_grain))
+        if record.own is None:
+            return estimates
+        return np.where(np.isnan(record.own.half[self.found.cells]), estimates, self.values)
+
+    def ends(self, beta: float, wanted: Floats) -> tuple[Floats, Floats] | None:
+        """Return the ends of each sum's interval; None where it is surely wider than wanted, or not known."""
+        kept, information = self.found.record.kept, self.information
+        middle, schedule = self.values.sum(axis=1), kept.schedule(self.per_grain)
+        stopped = self.found.record.own is None and bool(schedule.stopped(information, self.values).all())
+        if stopped and kept.relative == 0 and information.min() == information.max():
+            half = self._even(int(information.min()), beta)
+            return middle - half, middle + half
+        if not information.min():
+            return None
+        if information.size <= MOST_CELLS:
+            held = np.float64(self.per_grain) * information
+            sums = StoppedSums(self.values, held, kept.relative, schedule.floor, kept.critical, self.law)
+            return sums.ends(beta) if bool((sums.least(beta) <= 1.5 * wanted).all()) else None
+        if not stopped or kept.relative == 0 or self.grid is not None:
+            return None
+        each = np.maximum(kept.relative * np.abs(self.values), schedule.floor)
+        half = cell_sums.stretch(kept, beta / information.shape[1]) * each.sum(axis=1)
         return middle - half, middle + half
-    if not information.min():
-        return None
-    if cells.size <= MOST_CELLS:
-        sums = StoppedSums(values, np.float64(per_grain) * information, kept.relative, schedule.floor, kept.critical)
-        return sums.ends(beta) if bool((sums.least(beta) <= 1.5 * wanted).all()) else None
-    if not stopped or kept.relative == 0:
-        return None
-    each = np.maximum(kept.relative * np.abs(values), schedule.floor)
-    half = cell_sums.stretch(kept, beta / cells.shape[1]) * each.sum(axis=1)
-    return middle - half, middle + half
 
-
-def _estimates(found: ReusableCells, per_grain: float) -> Floats:
-    """Return nearly unbiased estimates of the cells; the means of those that stopped by an earlier rule."""
-    cells, own = found.cells, found.record.own
-    values = found.record.measured.values[cells]
-    estimates = estimated(values, found.record.kept.schedule(per_grain))
-    return estimates if own is None else np.where(np.isnan(own.half[cells]), estimates, values)
+    def _even(self, information: int, beta: float) -> Floats:
+        """Return the half-width of sums of cells that were all measured once, float64[groups]."""
+        groups, many = self.found.cells.shape
+        if self.grid is None:
+            half = cell_sums.even(many, information * self.per_grain, beta)
+        else:
+            half = cell_sums.geometric(many, rate_of(information, self.grid.sensitivity), beta) * self.grid.step
+        return np.full(groups, half)
 
 
 def _hash(facts: list[str]) -> str:

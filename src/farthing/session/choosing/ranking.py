@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
 """What may be changed of a ranking, and what it is called in `RankingRequest`."""
 
-_RULE: Final = "mixture, ties at their distance, leads of two"
+_RULE: Final = "mixture, ties at their distance, leads within small blocks"
 """How leads are proved: what another rule has cut is not gone on from, since each rule may err with the whole beta."""
 
 _PRICE: Final = ("cap", "max_epsilon")

@@ -13,7 +13,7 @@ from farthing.accuracy.ranking import RankingState
 from farthing.errors import InvalidTarget
 from farthing.session.core.records import read_blob, write_blob
 
-_FORMAT = b"farthing-ranking-2"
+_FORMAT = b"farthing-ranking-3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def blob_of(standing: RankingState) -> bytes:
         "mean": standing.means,
         "information": standing.information,
         "block": place,
-        "rival": standing.rivals,
         "lead": standing.leads,
+        "lead_grains": standing.lead_grains,
         "lead_information": standing.lead_information,
     }
     facts = {"grains": standing.pilot_grains, "foreseen": standing.foreseen, "step": standing.step_log2}
@@ -89,8 +89,8 @@ def standing_of(blob: bytes) -> RankingState:
         begun,
         means=columns["mean"],
         information=columns["information"],
-        rivals=columns["rival"],
         leads=columns["lead"],
+        lead_grains=columns["lead_grains"],
         lead_information=columns["lead_information"],
         step_log2=int(facts["step"]),
     )

@@ -1,7 +1,8 @@
 """What the ledger keeps of a question: its public measurements, and the tightest rule they were stopped by.
 
-One Arrow-IPC blob a question, compressed with zstd: int64 means and informations, one row per group, and a few facts in
-the schema's metadata, among them the public keys, so that other questions can be answered from it. Everything in it was
+One Arrow-IPC blob a question: int64 means and informations, one row per group, and a few facts in the schema's
+metadata, among them the public keys, so that other questions can be answered from it. It is compressed with zstd, but
+where it has many columns of very many groups: noise is what no compression makes much smaller. Everything in it was
 released or declared; nothing in it is secret.
 """
 
@@ -40,6 +41,15 @@ _FACTS = b"farthing-facts"
 
 _BATCH = 1 << 18
 """How many rows of a record are written, and read where they are passed on, at a time."""
+
+_MANY = 1 << 17
+"""More groups than so many are not compressed where they have many columns: to write them takes less time."""
+
+_LARGE = 1 << 29
+"""More bytes than so many are compressed in any case: a ledger holds no record of twice as many."""
+
+_WHOLE = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
+"""The types that whole numbers are written in where they are small enough."""
 
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, MemoryError)
 """What reading bytes that are not ours may raise, beside the errors of Arrow."""
@@ -131,7 +141,24 @@ def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
     """Return a blob of columns, one row per group, with a few facts beside them."""
     import pyarrow as pa
 
-    return _written(pa.table(columns).replace_schema_metadata(metadata))
+    many = max(map(len, columns.values()), default=0) > _MANY
+    written = pa.table({name: _narrow(column) for name, column in columns.items()} if many else columns)
+    plain = many and written.nbytes <= _LARGE
+    return _written(written.replace_schema_metadata(metadata), compression=None if plain else "zstd")
+
+
+def _narrow(column: Any) -> Any:
+    """Return whole numbers in the least type that holds them all; all else as it is."""
+    if isinstance(column, np.ndarray) and column.dtype == np.int64 and column.size:
+        least, most = int(column.min()), int(column.max())
+        kinds = (kind for kind in _WHOLE if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+        return column.astype(next(kinds, column.dtype), copy=False)
+    return column
+
+
+def _wide(column: Any) -> Any:
+    """Return whole numbers as int64 again."""
+    return column.astype(np.int64) if column.dtype in _WHOLE else column
 
 
 def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
@@ -140,7 +167,7 @@ def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
     try:
         metadata = table.schema.metadata or {}
         facts = json.loads(metadata[next((form for form in forms if form in metadata), forms[0])])
-        return {name: table.column(name).to_numpy() for name in table.column_names}, facts
+        return {name: _wide(table.column(name).to_numpy()) for name in table.column_names}, facts
     except _DAMAGED as error:
         problem = error
     raise unreadable(problem)
@@ -286,17 +313,17 @@ def keys_from_bytes(blob: bytes) -> pa.Table:
     )
 
 
-def _written(table: pa.Table) -> bytes:
-    """Return a table as a compressed stream."""
-    return _streamed(table.schema, table.to_batches(_BATCH))
+def _written(table: pa.Table, compression: str | None = "zstd") -> bytes:
+    """Return a table as a stream, compressed."""
+    return _streamed(table.schema, table.to_batches(_BATCH), compression)
 
 
-def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Return batches as a compressed stream: no more of them in memory than one."""
+def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], compression: str | None) -> bytes:
+    """Return batches as a stream: no more of them in memory than one."""
     import pyarrow as pa
 
     sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         for batch in batches:
             writer.write_batch(batch)
     return sink.getvalue()

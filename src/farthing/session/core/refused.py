@@ -17,15 +17,24 @@ MOST_FAILURES: Final = 2
 
 
 def refusal(context: Context, name: str, needed: Booked, fitting: str) -> BudgetExceeded:
-    """Return the refusal of a question that does not fit in what is left, with what would."""
+    """Return the refusal of a question that does not fit in what is left, with what would.
+
+    What questions under way have reserved is in the books already: much of it may come back when they are answered.
+    """
     left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
+    held = sum(entry.reserved for entry in context.ledger.open_reservations if entry.alive)
+    used_up, next_step = "the budget is used up", fitting
+    if held:
+        used_up = "nothing is left while other questions are answered"
+        again = f"they hold {said(context.loss(held), delta)}: ask again when they are answered, the rest comes back"
+        next_step = f"other questions are under way; {again}" + (f"; {fitting}" if left else "")
     return BudgetExceeded(
-        f"{name} does not fit in the budget" if left else "the budget is used up",
+        f"{name} does not fit in the budget" if left else used_up,
         needed=needed,
         left=left,
         rule="worst price <= what is left; nothing was charged",
         got=f"needs {said(needed, delta)}, left {said(left, delta)}",
-        next_step=fitting,
+        next_step=next_step,
     )
 
 

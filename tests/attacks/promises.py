@@ -292,5 +292,6 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a pure mean charged for one of its lanes",
         "the quantile of one lane for a sum of several",
         "every rung of a pure mean at the whole of beta",
+        "every look of a pure mean at three times beta",
     ),
 }

@@ -59,6 +59,7 @@ KINDS = {
     "laplace_count": [
         pair("count", **BY, budget=PURE, coarse={"absolute": 200}, sharp={"absolute": 60}),
         pair("count", **BY, absolute=50, budget=PURE, coarse={"relative": 0.2}, sharp={"relative": 0.1}),
+        pair("sql", RUNNING, keys=BY["keys"], budget=PURE, coarse={"absolute": 300}, sharp={"absolute": 90}),
     ],
     "joint_measures": [
         values("mean", absolute=2),

@@ -149,7 +149,7 @@ def test_loose_targets_tell_no_group_ten_times_too_much():
     ratio = 1.02
     span = 4 * gate(ratio)
     for relative, likely in ((tamed(0.3, 0.05, LAPLACE), (0.0, ABSURD / 2)), (0.3, (100 * ABSURD, 1.0))):
-        critical = rules.critical_value(relative, 0.05, span, ratio, signed=True)
+        critical = rules.hint(relative, 0.05, ratio) or rules.critical_value(relative, 0.05, span, ratio, signed=True)
         jumps = JumpMap(critical / relative, ratio, gates(span, ratio), law=LAPLACE)
         rule = LaplaceLookChain.run(
             relative, critical, span=span, jumps=jumps, beta=1e-13, largest=jumps.boundary * GATE**3.0, signed=True

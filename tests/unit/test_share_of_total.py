@@ -356,6 +356,29 @@ def test_pure_running_totals_are_sums_of_groups_that_are_measured_alike():
     assert np.abs(sharper.value - truth).max() <= 100
 
 
+def test_a_pure_running_total_costs_no_more_than_its_largest_sum_needs():
+    """The target's price is that of the least level that serves, not of the next whole distance of one group.
+
+    A named loss of 1 % less is not enough; what no level reaches has no price, whatever the cap.
+    """
+    with opened(budget=Budget(epsilon=1000)) as session:
+        for target in (20, 8, 4.5, 1, 0.4):
+            plan = session.plan(RUNNING, absolute=target, keys=KEYS, cap="all")
+            less = session.plan(RUNNING, loss=Pure(plan.worst_price.value * 0.99), cap=None, keys=KEYS)
+            assert plan.reachable
+            assert plan.target_price == plan.worst_price
+            assert 0.999 * target <= plan.half_width <= target < less.half_width
+        beyond = session.plan(RUNNING, absolute=1e-3, keys=KEYS, cap="all")
+        small = session.plan(RUNNING, absolute=1, keys=KEYS, cap=Pure(2))
+        whole = session.plan(RUNNING, absolute=1, keys=KEYS, cap="all")
+
+    assert (None, True) == (beyond.target_price, beyond.hopeless)
+    assert "the target would take" not in beyond.advice
+    assert Pure(2) == small.worst_price
+    assert small.hopeless
+    assert whole.worst_price == small.target_price
+
+
 @pytest.mark.thorough
 @pytest.mark.statistical
 def test_every_pure_running_total_is_covered():

@@ -208,14 +208,13 @@ def _computed_above(
         read = None if body is None else _number_above(body, released)
         if body is None or read is None:
             continue
+        check_whole(node.this, asked, select, source)
         made = numbers.made(read)
         known = _known(made, asked, released)
         again = known in rounded and str(node.alias) != known
         if known is not None and read.rounding is not None and not again and not whole & {"*", known.casefold()}:
             found[id(node)], rounded[known], bodies[known.casefold()] = known, read.rounding, body
             continue
-        if known is None and total_in(body) is not None:
-            check_whole(node.this, asked, select, source)
         name = str(node.alias)
         if name.casefold() in bodies:
             raise source.refuse("a new name that is taken", "choose another alias", node)

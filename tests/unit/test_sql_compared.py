@@ -23,6 +23,7 @@ from farthing.sql import parse
 SCHEMA = Schema.of({"month": Type.INTEGER, "zone": Type.STRING, "fare": Type.FLOAT})
 MONTHS = "OVER (PARTITION BY zone ORDER BY month)"
 N, FARE = "COUNT(*)", "AVG(CLAMP(fare, 0, 9))"
+CHANGED = "AVG(CLAMP(fare - 6, -5, 5))"
 SHARE = f"{N} / SUM({N}) OVER ()"
 READ = {
     f"LAG({N}) {MONTHS}": "LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)",
@@ -37,6 +38,13 @@ READ = {
         "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))",
     f"CASE WHEN LAG({N}) {MONTHS} IS NOT NULL THEN 1.0 * {N} / LAG({N}) {MONTHS} END":
         "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"CASE WHEN 2 * LAG({N}) {MONTHS} > 0 THEN {N} / (LAG({N}) {MONTHS} * LEAD({N}) {MONTHS}) END":
+        "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)"
+        " * LEAD(n, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"CASE WHEN LAG({CHANGED}) {MONTHS} <> 0 THEN {CHANGED} / LAG({CHANGED}) {MONTHS} END":
+        "(avg) / (LAG(avg, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"{N} - COALESCE(LAG({N}, 1, 5) {MONTHS} + 5, 0)":
+        "-5 + n - LAG(n, 1, 5) OVER (PARTITION BY zone ORDER BY month)",
     f"LEAD({N}, 2, 0) {MONTHS} + 1": "1 + LEAD(n, 2, 0) OVER (PARTITION BY zone ORDER BY month)",
     f"COALESCE(LAG({N}) {MONTHS}, 0)": "LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)",
     f"{N} - COALESCE(LAG({N}) {MONTHS}, 0)": "n - LAG(n, 1, 0) OVER (PARTITION BY zone ORDER BY month)",
@@ -76,6 +84,20 @@ REFUSED = {
     f"CASE WHEN LAG({N}) {MONTHS} > 5 THEN 1 END": "CASE beside LAG over groups",
     f"CASE WHEN {N} > 0 THEN {N} / LAG({N}) {MONTHS} END": "CASE beside LAG over groups",
     f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} ELSE month END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} - 1000 > 0 THEN {N} / LAG({N}) {MONTHS} ELSE 0 END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} + 1 <> 0 THEN {N} / LAG({N}) {MONTHS} END": "CASE beside LAG over groups",
+    f"CASE WHEN -LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} ELSE 0 END": "CASE beside LAG over groups",
+    f"CASE WHEN 1 / LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({CHANGED}) {MONTHS} > 0 THEN {CHANGED} / LAG({CHANGED}) {MONTHS} ELSE 0 END":
+        "CASE beside LAG over groups",
+    f"CASE WHEN {N} - LAG({N}) {MONTHS} > 0 THEN 1 / ({N} - LAG({N}) {MONTHS}) END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN {N} / (LAG({N}) {MONTHS} + 5) ELSE 0 END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN LAG({N}, 12) {MONTHS} / LAG({N}) {MONTHS} ELSE 0 END":
+        "CASE beside LAG over groups",
+    f"100 * COALESCE({N} - LAG({N}) {MONTHS}, 0)": "COALESCE beside LAG over groups",
+    f"1 + IFNULL({N} - LAG({N}) {MONTHS}, 0)": "IFNULL beside LAG over groups",
+    f"{N} - COALESCE(LAG({N}) {MONTHS} + 5, 0)": "COALESCE beside LAG over groups",
+    f"{N} - COALESCE(NULLIF(LAG({N}) {MONTHS}, 0), 0)": "COALESCE beside LAG over groups",
     f"{N} > LAG({N}) {MONTHS}": "a comparison beside LAG over groups",
     f"LAG({N}) {MONTHS} || ' %'": "|| beside LAG over groups",
     f"{N} + {' + '.join(f'LAG({N}, {back}) {MONTHS}' for back in range(1, 8))}":

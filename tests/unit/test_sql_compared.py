@@ -164,7 +164,7 @@ CUT = {
 
 @pytest.mark.parametrize("cut", CUT)
 @pytest.mark.parametrize("number", [
-    f"LAG(n) {MONTHS}", f"ROUND(LAG(n) {MONTHS}, 0)", f"SUM(n) {MONTHS}", f"ROUND(n / SUM(n) OVER (), 1)",
+    f"LAG(n) {MONTHS}", f"ROUND(LAG(n) {MONTHS}, 0)", f"SUM(n) {MONTHS}", "ROUND(n / SUM(n) OVER (), 1)",
     "n / SUM(n) OVER ()", "n * 1.0 / (SELECT SUM(n) FROM c)",
 ])  # fmt: skip
 def test_no_number_of_several_groups_is_computed_of_a_cut_answer(number, cut):
@@ -326,6 +326,41 @@ def test_ends_hold_what_any_truths_between_the_ends_give(pairs, form, positive):
         if abs(below) > 1e-9 and not (positive and min(before, now) < 0):
             truth = form[0].at(cells)[0] / below
             assert lower[1] - 1e-9 * max(1, abs(truth)) <= truth <= upper[1] + 1e-9 * max(1, abs(truth))
+
+
+EMPTY = Cells(np.array([9.0, -3.0]), np.array([6.0, -5.0]), np.array([12.0, -1.0]), np.ones(2, np.bool_))
+HOPELESS = {
+    "n / LAG(n)": (Polynomial.of({(0,): 1.0}), (0.0, 0.0, np.inf)),
+    "100 * (n - LAG(n)) / LAG(n)": (Polynomial.of({(0,): 100.0, (1,): -100.0}), (-100.0, -100.0, np.inf)),
+    "-n / LAG(n)": (Polynomial.of({(0,): -1.0}), (0.0, -np.inf, 0.0)),
+}
+
+
+@pytest.mark.parametrize("number", HOPELESS)
+def test_a_divisor_that_is_told_below_zero_leaves_all_that_can_be(number):
+    """Its interval missed; no truth is known to be beyond all numbers, and none is told as that."""
+    above, expected = HOPELESS[number]
+    made = ComputedNumber("x", PAIR, above, Polynomial.of({(1,): 1.0}), (True, True))
+    for end in (-1.0, 0.0):
+        told = made.told(
+            {"n": Cells(EMPTY.value, EMPTY.lower, np.array([12.0, end]), EMPTY.met)}, pa.table({"m": [2, 1]})
+        )
+        assert expected == tuple(float(one[0]) for one in told[:3])
+        assert np.isnan(told[0][1])
+
+
+@pytest.mark.parametrize("number", [
+    f"{N} / LAG({N}, 1, 0) OVER (ORDER BY month)", f"{N} / COALESCE(LAG({N}) OVER (ORDER BY month), 0)",
+    f"1 / ({N} * LAG({N}, 1, 0) OVER (ORDER BY month))", f"{N} / (3 + LAG({N}, 1, -3) OVER (ORDER BY month))",
+])  # fmt: skip
+def test_a_division_by_a_default_of_zero_is_null(session, number):
+    """There is no number and no interval, or what COALESCE says; all groups that have one before them are told."""
+    text, how = "SELECT month, {} AS g FROM t GROUP BY month", {"keys": {"month": [1, 2]}, "absolute": 10, "cap": "all"}
+    first, second = session.sql(text.format(number), **how).to_arrow().to_pylist()
+    assert [None] * 3 == [first[name] for name in ("g", "g_lower", "g_upper")]
+    assert np.isfinite([second[name] for name in ("g", "g_lower", "g_upper")]).all()
+    filled = session.sql(text.format(f"COALESCE({number}, 7)"), **how).to_arrow().to_pylist()[0]
+    assert [7] * 3 == [filled[name] for name in ("g", "g_lower", "g_upper")]
 
 
 PAIRS, ROUNDS = 800, 4

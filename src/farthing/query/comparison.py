@@ -26,6 +26,8 @@ MOST_CELLS: Final = 6
 _LEAST: Final = 2.0**-900
 """Where a number is divided by what is above zero: nearer to it than the grid of any sum, as if it were the limit."""
 _MOST: Final = 2.0**600
+_UNKNOWN: Final = 2.0**700
+"""What a divisor may be of which nothing is known: a number that is divided by it is told as zero."""
 
 
 class ReleasedNumbers(Protocol):
@@ -220,17 +222,38 @@ class ComputedNumber:
         """Return values, lower and upper ends, and estimates, float64[groups]; NaN is NULL."""
         taken = [self._taken(columns[name], where, keys) for name, where in self.cells]
         value, lower, upper, estimate = (np.array([one[part] for one in taken]) for part in range(4))
-        none = np.isnan(lower).any(axis=0)
+        none = np.isnan(lower).any(axis=0) | self._divided_by_zero(lower, upper)
         if self.below.cells:
-            positive = np.array(self.positive)[:, None]
-            least = np.array([_LEAST if cell in self.below.cells else 0.0 for cell in range(len(self.cells))])[:, None]
-            lower, upper = (np.where(positive, np.maximum(end, least), end) for end in (lower, upper))
+            lower, upper = self._cut(lower, upper)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             low, high = self._ends(lower, upper)
             found = (np.clip(self._at(value), low, high), low, high, np.clip(self._at(estimate), low, high))
         filled = np.nan if self.otherwise is None else self.otherwise
         value, low, high, estimate = (np.where(none, filled, one) for one in found)
         return value, low, high, estimate
+
+    def _divided_by_zero(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+        """Return for which groups the divisor is zero for sure, as that of a default is: no number is told there."""
+        zero = np.ones(lower.shape[1], np.bool_)
+        for corner in self._corners:
+            zero &= self.below.at(np.where(corner, upper, lower)) == 0
+        return zero
+
+    def _cut(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Return ends without numbers below zero where there are none, and without zero where it is divided by them.
+
+        An interval that lies below that missed its truth: of a divisor nothing is known then but that it is above zero.
+        """
+        divides = np.array([cell in self.below.cells for cell in range(len(self.cells))])[:, None]
+        positive, least = np.array(self.positive)[:, None], np.where(divides, _LEAST, 0.0)
+        upper = np.where(positive & divides & (upper <= 0), _UNKNOWN, upper)
+        lower, upper = (np.where(positive, np.maximum(end, least), end) for end in (lower, upper))
+        return lower, upper
+
+    @property
+    def _corners(self) -> list[NDArray[np.bool_]]:
+        """Which end each cell takes, bool[cells, 1] for each corner."""
+        return [np.array(corner)[:, None] for corner in product((False, True), repeat=len(self.cells))]
 
     def _taken(self, cells: ReleasedNumbers, where: Neighbour | None, keys: pa.Table | None) -> tuple[Floats, ...]:
         """Return the numbers of a column that each group takes: values, ends and estimates."""
@@ -250,7 +273,7 @@ class ComputedNumber:
     def _ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Return the least and the greatest number between ends, float64[groups] twice."""
         low, high = np.full(lower.shape[1], np.inf), np.full(lower.shape[1], -np.inf)
-        corners = [np.array(corner)[:, None] for corner in product((False, True), repeat=len(self.cells))]
+        corners = self._corners
         falls, rises = (np.zeros(lower.shape[1], np.bool_) for _ in range(2))
         for corner in corners:
             below = self.below.at(np.where(corner, upper, lower))

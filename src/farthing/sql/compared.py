@@ -160,8 +160,9 @@ class _FractionReader:
     def _guarded(self, node: Node) -> tuple[Node, float | None]:
         """Return what CASE WHEN number > 0 THEN ... ELSE ... END guards against division by nothing, and what is else.
 
-        The number is one that all of the divisor is multiplied by; so what is tested has no meaning but that. As with NULLIF(number, 0), a number is told wherever there is a group: where it may be divided by nothing its
-        interval has no end.
+        The number is one that all of the divisor is multiplied by; so what is tested has no meaning but that. As with
+        NULLIF(number, 0), a number is told wherever there is a group: where it may be divided by nothing its interval
+        has no end.
         """
         branches, default = list(node.args.get("ifs") or []), node.args.get("default")
         nothing = default is None or type(default).__name__ == "Null"

@@ -176,6 +176,27 @@ def test_no_number_of_several_groups_is_computed_of_a_cut_answer(number, cut):
     assert ("b", "s") == read(f"WITH c AS ({below}) SELECT b, ROUND(s, 1) AS s FROM c {where}").columns
 
 
+CHANGE = f"WITH c AS (SELECT month, {N} - LAG({N}) OVER (ORDER BY month) AS d FROM t GROUP BY month)"
+
+
+def test_names_of_numbers_that_are_not_shown_make_way(session):
+    """What a question measures unseen has no name that an alias of a SELECT above could meet; each keeps its own."""
+    for alias in ("count", "COUNT", "count_lower"):
+        asked = read(f"{CHANGE} SELECT month, d AS {alias} FROM c WHERE d > 5 ORDER BY d")
+        (made,) = asked.aftermath.comparisons
+        assert ("month", alias, alias) == (*asked.columns, asked.aftermath.order[0].key.name)
+        assert {name for name, _ in made.cells} == {output.name for output in asked.outputs}
+        assert alias not in {output.name for output in asked.outputs}
+    shares = f"WITH c AS (SELECT zone, 1 - {SHARE} AS d FROM t GROUP BY zone)"
+    assert ("zone", "share") == read(f"{shares} SELECT zone, d AS share FROM c").columns
+    means = read(f"SELECT zone, a AS n FROM (SELECT zone, {N} AS n, {FARE} AS a FROM t GROUP BY zone) WHERE n > 5")
+    assert {"n": "AVG", "n_2": "COU"} == {one.name: str(one.aggregate)[:3] for one in means.outputs}
+    assert {"n_2"} == set(means.aftermath.columns)
+    text = f"{CHANGE} SELECT month, d - 5 AS count, d - 1005 AS e, d FROM c WHERE month > 1"
+    answer = session.sql(text, keys={"month": [1, 13]}, absolute=10, cap="all")
+    assert [5, 1005] == [pytest.approx((answer["d"].value - answer[name].value)[0]) for name in ("count", "e")]
+
+
 @pytest.mark.parametrize("number", REFUSED)
 def test_others_are_refused_by_name(number):
     """Windows without an order, of noise, of frames; arithmetic of which no interval is known."""

@@ -379,6 +379,21 @@ def test_a_pure_running_total_costs_no_more_than_its_largest_sum_needs():
     assert whole.worst_price == small.target_price
 
 
+def test_shares_of_groups_that_are_found_need_a_search_before():
+    """Nothing is paid for groups that turn out to be one: shares are refused free, and answered of those found."""
+    private = {"keys": "private", "found_above": 200}
+    with opened(budget=Budget(mu=20, delta=1e-6, keys_delta=1e-8)) as session:
+        for text in (SHARE, SHARE.replace("COUNT(*) /", "COUNT(*) AS n, 1 - COUNT(*) /")):
+            for ask in (session.sql, session.plan):
+                with pytest.raises(InvalidKeys, match="shares of a total of groups that were not found yet"):
+                    ask(text, absolute=0.05, **private)
+        assert not session.spent
+        session.sql("SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone", absolute=200, **private)
+        answer = session.sql(SHARE, absolute=0.05, **private)
+
+    assert set(SIZES) >= set(answer.keys["zone"].to_pylist()) >= {"centre", "port", "north"}
+
+
 @pytest.mark.thorough
 @pytest.mark.statistical
 def test_every_pure_running_total_is_covered():

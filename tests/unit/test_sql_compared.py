@@ -176,6 +176,21 @@ def test_no_number_of_several_groups_is_computed_of_a_cut_answer(number, cut):
     assert ("b", "s") == read(f"WITH c AS ({below}) SELECT b, ROUND(s, 1) AS s FROM c {where}").columns
 
 
+def test_the_same_neighbour_by_another_name_is_one_number():
+    """ORDER BY an alias, other letters, or the column itself: the bound counts each number that is told once."""
+    over = "OVER (ORDER BY {}, zone)"
+    for other in ("MONTH", "m", "t.month"):
+        one, two = (f"LAG({N}) {over.format(key)}" for key in ("month", other))
+        (made,) = read(
+            f"SELECT zone, month AS m, ({N} - {one}) / {two} AS x FROM t GROUP BY 1, 2"
+        ).aftermath.comparisons
+        assert 2 == len(made.cells)
+        assert "(count - LAG(count, 1) OVER (ORDER BY m, zone)) / (LAG(count, 1) OVER (ORDER BY m, zone))" == str(made)
+        (square,) = read(f"SELECT zone, month AS m, {one} * {two} AS x FROM t GROUP BY 1, 2").aftermath.comparisons
+        assert 2 == len(square.cells)
+        assert square == square.joined
+
+
 CHANGE = f"WITH c AS (SELECT month, {N} - LAG({N}) OVER (ORDER BY month) AS d FROM t GROUP BY month)"
 
 

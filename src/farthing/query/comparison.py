@@ -11,7 +11,7 @@ import numpy as np
 from farthing.query.key_order import OrderKey, partitions, ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -170,6 +170,16 @@ class Polynomial:
         pairs = product(self.parts, other.parts)
         return Polynomial.of({tuple(sorted(one + two)): a * b for (one, a), (two, b) in pairs})
 
+    def placed(self, places: Sequence[int]) -> Polynomial | None:
+        """Return the sum with other places of its cells; None where a cell would be multiplied by itself."""
+        found = Polynomial()
+        for cells, times in self.parts:
+            moved = tuple(sorted(places[cell] for cell in cells))
+            if len(set(moved)) < len(moved):
+                return None
+            found = found.plus(Polynomial.of({moved: times}))
+        return found
+
     def at(self, cells: Floats) -> Floats:
         """Return the sum at numbers float64[cells, n], float64[n]."""
         found = np.zeros(cells.shape[1])
@@ -215,6 +225,16 @@ class ComputedNumber:
         """Return the same where columns of the answer have other names."""
         cells = tuple((name(one), None if where is None else where.renamed(name)) for one, where in self.cells)
         return replace(self, name=name(self.name), cells=cells)
+
+    @property
+    def joined(self) -> ComputedNumber:
+        """The same with cells that are one number counted once; as it is where they are multiplied, or all cancel."""
+        kept = list(dict.fromkeys(self.cells))
+        above, below = (terms.placed([kept.index(cell) for cell in self.cells]) for terms in (self.above, self.below))
+        if above is None or below is None or not below.parts or len(above.cells | below.cells) < len(kept):
+            return self
+        positive = tuple(self.positive[self.cells.index(cell)] for cell in kept)
+        return replace(self, cells=tuple(kept), above=above, below=below, positive=positive)
 
     def told(
         self, columns: Mapping[str, ReleasedNumbers], keys: pa.Table | None

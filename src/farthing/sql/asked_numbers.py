@@ -109,4 +109,4 @@ class Compared:
                 where = Neighbour(order, over, other.back, other.last, other.default)
             cells.append((column(read), where))
             positive.append(never_negative(read, other))
-        return ComputedNumber(name, tuple(cells), self.above, self.below, tuple(positive), self.otherwise)
+        return ComputedNumber(name, tuple(cells), self.above, self.below, tuple(positive), self.otherwise).joined

@@ -114,7 +114,8 @@ class Grid:
         """Return the half-width of one look, in answer units, by the integer law itself; where it is sure, a trace."""
         if self.many > 1:
             rate = geometric.rate_of(min(farthings, MOST_FARTHINGS), self.sensitivity)
-            return max(cell_sums.geometric(self.many, rate, beta), _TRACE) * self.step
+            whole = math.floor(cell_sums.geometric(self.many, rate, beta) * (1 + 1e-9))  # noise is whole steps
+            return max(whole, _TRACE) * self.step
         return max(geometric.half_width(farthings, self.sensitivity, beta), _TRACE) * self.step
 
     def price_of(self, absolute: float, beta: float) -> int:

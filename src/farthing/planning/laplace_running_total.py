@@ -80,9 +80,10 @@ def half_widths(many: Floats, grid: Grid, level: int, beta: float) -> Floats:
 
     Guarantee: each sum misses its truth by more with probability beta at most.
     Proof: docs/proofs/session.answering.reuse.md: Chernoff's bound on independent two-sided geometric noise, which
-        grows with the number of groups: one that is rounded up is on the safe side.
+        grows with the number of groups: one that is rounded up is on the safe side. The noise is a whole number of
+        steps, so that a bound is as good as the whole number below it.
     Assumes: the level was fixed before anything of these groups was seen.
-    Rounds: up, to the width of a few more groups.
+    Rounds: the number of groups up; then the bound down to whole steps, which loses nothing.
     """
     powers = _powers(many)
     found = {int(power): _half_width(_rounded(int(power)), grid, level, beta) for power in np.unique(powers)}

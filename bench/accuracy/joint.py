@@ -214,7 +214,8 @@ def parts(relative, shape, *, runs, rng):
     best, beta = oracle(question, truth[:, 0], rng), BETA * FIRST_SHARE
     purse = ClaimPurse(np.zeros((3, runs)), np.zeros((3, runs), np.int64), source(truth, rng))
     pilot(question.prices, purse, np.arange(runs), beta)
-    first, state = purse.information.sum(axis=0).mean(), question.run(JointState.nothing(3, len(statistics), runs), source(truth, rng))
+    state = question.run(JointState.nothing(3, len(statistics), runs), source(truth, rng))
+    first = purse.information.sum(axis=0).mean()
     size = state.pivot.shape.sum(axis=0)
     needed = (ticks(question.prices, truth, state.pivot.shape, beta) * size).mean()
     ended = (state.pivot.clock**2 * size).mean()

@@ -11,6 +11,7 @@ import numpy as np
 from farthing.accuracy.quantile_chain_run import LEVELS
 from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_ranks import QuantileGoal
+from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import highest_level, worst_cost
 from farthing.mechanisms.laplace import MOST_FARTHINGS
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantile_bisection import QuantileState
-    from farthing.accuracy.quantile_trail import Trail
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.planning.quantile_sought import QuantileFound, QuantileStanding
@@ -38,7 +38,7 @@ class QuantileChainsPricing:
         search: the thresholds and looks.
         max_groups: the most groups that one unit can move.
         sought: what is looked for.
-        held: what earlier answers of the question were shown.
+        held: what earlier answers of the question were shown; None where others may hold it, too.
         served: what earlier answers tell of groups that they serve; None for no group.
     """
 
@@ -95,13 +95,11 @@ def plan_quantile_chains(frame: Frame, standing: QuantileStanding) -> Plan[Quant
     """
     pricing = _pricing(frame, standing)
     most, cap = pricing.max_groups, pricing.search.cap
-    paid = np.zeros(frame.query.groups, np.int64) if pricing.held is None else pricing.held.paid
+    assert pricing.held is not None  # noqa: S101  # a plan begins with what stands, nothing at least
+    paid = pricing.held.paid
     free, increase, fresh = standing.answer(pricing.sought) is not None, 0, 0
     if not free:
-        new = np.where(pricing.settled(frame.query.groups), 0, cap - paid)
-        if pricing.held is not None:
-            new = np.where(pricing.replayed().waits, cap - paid, 0)
-        new = np.maximum(new, 0)
+        new = np.maximum(np.where(pricing.replayed().waits, cap - paid, 0), 0)
         increase, free = worst_cost(paid + new, most) - worst_cost(paid, most), not new.any()
         fresh = 0 if free else cap * min(most, frame.query.groups)
     return frame.plan(
@@ -140,7 +138,8 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileChainsPricing:
             next_step="bound max_rows more tightly, or allow a larger price",
         )
     sought = QuantileSought(asked.rank, relative, absolute, frame.beta, search.cap, frame.spend, asked.steps)
-    held, served = standing.trail, standing.served(sought)
+    held = Trail.nothing(query.groups) if standing.trail is None else standing.trail
+    served = standing.served(sought)
     return QuantileChainsPricing(str(aggregate), search, query.max_groups, sought, held, served)
 
 

@@ -156,11 +156,12 @@ def test_a_target_that_was_met_is_told_as_met_after_a_sharper_one_was_not(budget
     assert first.met.tolist() == again.met.tolist() == [True, False]
 
 
-def test_what_the_range_says_already_is_planned_as_free():
+@pytest.mark.parametrize("budget", [Budget(epsilon=1), Budget(mu=1)], ids=["pure", "GDP"])
+def test_what_the_range_says_already_is_planned_as_free(budget):
     """A plan says what an ask does: nothing is reserved, with nothing left either."""
-    with Session(pa.table({"v": [1.0, 2.0]}), budget=Budget(epsilon=1)) as session:
+    with Session(pa.table({"v": [1.0, 2.0]}), budget=budget) as session:
         text = "SELECT MEDIAN(CLAMP(v, 0, 60)) AS m FROM data"
         assert session.plan(text, absolute=31, cap="all").free
-        session.count(loss=Pure(1))
+        session.count(loss=session.remaining)
         assert session.sql(text, absolute=31, cap="all").met
-        assert session.spent == Pure(1)
+        assert session.spent == budget.total

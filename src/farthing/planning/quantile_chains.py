@@ -38,7 +38,7 @@ class QuantileChainsPricing:
         search: the thresholds and looks.
         max_groups: the most groups that one unit can move.
         sought: what is looked for.
-        held: what earlier answers of the question were shown; None where others may hold it, too.
+        held: what earlier answers of the question were shown.
         served: what earlier answers tell of groups that they serve; None for no group.
     """
 
@@ -49,11 +49,10 @@ class QuantileChainsPricing:
     held: Trail | None = None
     served: QuantileFound | None = None
 
-    def replayed(self) -> QuantileState:
-        """Return what is known without measuring anything."""
-        assert self.held is not None  # noqa: S101  # there is something to read
-        groups = len(self.held.paid)
-        return self.search.run(None, groups=groups, held=self.held, settled=self.settled(groups))
+    def replayed(self, groups: int) -> QuantileState:
+        """Return what is known of so many groups without measuring anything."""
+        held = Trail.nothing(groups) if self.held is None else self.held
+        return self.search.run(None, groups=groups, held=held, settled=self.settled(groups))
 
     def settled(self, groups: int) -> NDArray[np.bool_]:
         """Return the groups that earlier answers serve."""
@@ -95,11 +94,10 @@ def plan_quantile_chains(frame: Frame, standing: QuantileStanding) -> Plan[Quant
     """
     pricing = _pricing(frame, standing)
     most, cap = pricing.max_groups, pricing.search.cap
-    assert pricing.held is not None  # noqa: S101  # a plan begins with what stands, nothing at least
-    paid = pricing.held.paid
+    paid = np.zeros(frame.query.groups, np.int64) if pricing.held is None else pricing.held.paid
     free, increase, fresh = standing.answer(pricing.sought) is not None, 0, 0
     if not free:
-        new = np.maximum(np.where(pricing.replayed().waits, cap - paid, 0), 0)
+        new = np.maximum(np.where(pricing.replayed(frame.query.groups).waits, cap - paid, 0), 0)
         increase, free = worst_cost(paid + new, most) - worst_cost(paid, most), not new.any()
         fresh = 0 if free else cap * min(most, frame.query.groups)
     return frame.plan(
@@ -138,8 +136,7 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileChainsPricing:
             next_step="bound max_rows more tightly, or allow a larger price",
         )
     sought = QuantileSought(asked.rank, relative, absolute, frame.beta, search.cap, frame.spend, asked.steps)
-    held = Trail.nothing(query.groups) if standing.trail is None else standing.trail
-    served = standing.served(sought)
+    held, served = standing.trail, standing.served(sought)
     return QuantileChainsPricing(str(aggregate), search, query.max_groups, sought, held, served)
 
 

@@ -12,6 +12,7 @@ from levels import ALPHA
 from farthing.accuracy import laplace_intervals, laplace_looks
 from farthing.accuracy.formulas import FormulaStatistic
 from farthing.accuracy.laplace_intervals import laplace_interval, laplace_quantile
+from farthing.accuracy.laplace_looks import LaplaceLooks
 from farthing.accuracy.laplace_state import LaplaceState
 from farthing.accuracy.statistics import Linear, RatioStatistic
 
@@ -124,6 +125,47 @@ def test_looks_that_are_told_too_narrow_are_seen(monkeypatch):
     asked = pure.question(statistic, 2, relative)
     state, _ = pure.played(asked, truth, GROUPS)
     assert surely_above(pure.missed(asked, state, truth), GROUPS, 0.05, ALPHA)
+
+
+AROUND_ZERO = RatioStatistic(0, 1, 0.0, -50.0, 50.0)
+ABSOLUTE = {
+    "where both parts rule": ((0.15, 15.0), 40.0, 10_000),
+    "of a small group": ((0.1, 15.0), 40.0, 30),
+    "where the absolute part alone rules": ((0.02, 25.0), 40.0, 10_000),
+}
+"""Targets of a mean around 0, its value and the rows of its groups."""
+
+
+def misses_more(name, groups):
+    """Return whether groups surely miss a mean around 0 more often than 5 %."""
+    target, mean, rows = ABSOLUTE[name]
+    truth, asked = (rows, rows * mean), pure.question(AROUND_ZERO, 2, *target, cap=pure.ONE)
+    state, _ = pure.played(asked, truth, groups)
+    return surely_above(pure.missed(asked, state, truth), groups, 0.05, ALPHA / len(ABSOLUTE))
+
+
+@pytest.mark.thorough
+@pytest.mark.statistical
+def test_a_mean_with_two_targets_covers():
+    """A range around 0, where a relative target beside an absolute one rules near the ends or nowhere."""
+    assert not any(misses_more(name, 20_000) for name in ABSOLUTE)
+
+
+@pytest.mark.thorough
+@pytest.mark.statistical
+def test_a_bend_that_is_left_out_is_seen(monkeypatch):
+    """Planted: what an absolute target allows is taken not to change within its width."""
+    monkeypatch.setattr(laplace_looks, "_tilt", lambda *_: (0.0, laplace_looks.MOST_TILT))
+    assert misses_more("where both parts rule", 40_000)
+
+
+def test_a_relative_target_that_nowhere_rules_changes_nothing():
+    """Looks are told at the failure probability of the absolute target alone."""
+    for absolute, relatives in ((15.0, (1e-9, 0.02, 0.29)), (25.0, (1e-9, 0.02, 0.49))):
+        told = [
+            LaplaceLooks.of(pure.question(AROUND_ZERO, 2, relative, absolute), 1).told for relative in (0.0, *relatives)
+        ]
+        assert len(set(told)) == 1
 
 
 @pytest.mark.thorough

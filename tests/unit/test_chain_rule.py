@@ -145,11 +145,11 @@ def test_no_exponent_overflows_at_small_targets():
 
 
 def test_loose_targets_tell_no_group_ten_times_too_much():
-    """By the recursion over a third of all looks: the rule that is made stays below seven in a hundred million."""
+    """By the recursion over a third of all looks: the rule that is made stays below a half of one in ten million."""
     ratio = 1.02
     span = 4 * gate(ratio)
-    for relative, likely in ((tamed(0.3, 0.05, LAPLACE), (0.0, 0.7 * ABSURD)), (0.3, (100 * ABSURD, 1.0))):
-        critical = rules.hint(relative, 0.05, ratio) or LAPLACE.two_sided(0.05)
+    for relative, likely in ((tamed(0.3, 0.05, LAPLACE), (0.0, ABSURD / 2)), (0.3, (100 * ABSURD, 1.0))):
+        critical = rules.hint(relative, 0.05, ratio) or rules.critical_value(relative, 0.05, span, ratio, signed=True)
         jumps = JumpMap(critical / relative, ratio, gates(span, ratio), law=LAPLACE)
         rule = LaplaceLookChain.run(
             relative, critical, span=span, jumps=jumps, beta=1e-13, largest=jumps.boundary * GATE**3.0, signed=True

@@ -135,6 +135,39 @@ def test_a_failure_begins_another_line(table, monkeypatch):
     assert not first.refine(absolute=50).paid
 
 
+@pytest.mark.parametrize(
+    ("ask", "inner", "floor"),
+    [
+        pytest.param(
+            lambda s, **how: s.count(**BY, **how),
+            "laplace_count._LaplaceLooks.measure",
+            50,
+            marks=pytest.mark.thorough,
+        ),
+        (lambda s, **how: s.mean("v", lower=0, upper=30, **BY, **how), "laplace_measures.MeasureChains.show", 1),
+    ],
+    ids=["count", "mean"],
+)
+def test_a_line_that_begins_again_takes_no_better_one_away(table, monkeypatch, ask, inner, floor):
+    """After a failure, what was paid for stays free, though somebody buys a little of a sharper answer in between."""
+    session, coarse = Session(table, budget=Budget(epsilon=20)), {"relative": 0.1, "absolute": floor, "cap": "all"}
+    ask(session, **coarse)
+    with monkeypatch.context() as planted:
+        planted.setattr(f"farthing.session.answering.{inner}", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            ask(session, relative=0.02, absolute=floor / 10, cap="all")
+    little = ask(session, relative=0.01, absolute=floor / 50, max_epsilon=0.005, on_miss="spend")
+    again = ask(session, **coarse)
+    sharper = ask(session, relative=0.05, absolute=floor / 2, cap="all")
+
+    assert 0 < little.paid.value <= 0.005
+    assert not little.met.all()
+    assert not again.paid
+    assert again.met.all()
+    assert sharper.paid
+    assert not ask(session, relative=0.05, absolute=floor / 2, cap="all").paid
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("first", [{"relative": 0.2, "absolute": 100}, {"absolute": 100}], ids=["looks", "one look"])
 def test_after_an_interrupted_ask_all_that_is_left_still_answers(table, first):

@@ -42,7 +42,7 @@ VARIANCE_PARTS: Final[tuple[int, ...]] = (5, 7, 8)
 SINGLE: Final = 0.91
 """The part of beta at which a look's interval is made, where what a target allows hardly changes within its width;"""
 
-TILTED: Final = 1.35
+TILTED: Final = 1.6
 """where it changes by the part t of itself, exp(-TILTED t^2) times that."""
 
 USUAL: Final = 0.05
@@ -53,7 +53,7 @@ MOST_TILT: Final = 0.8
 """The largest t that this is held against simulations for: rules for coarser targets are made for a sharper one."""
 
 OTHER_SIDE: Final = 0.55
-"""What t counts where the bend of the tangent outweighs a relative target: at the far end of a range from 0."""
+"""What t counts where a relative target rules and the bend of the tangent outweighs it: at the far end from 0."""
 
 COARSEST_SPREAD: Final = 0.6
 """The coarsest relative target that a rule for a variance is made for; for its root half of that."""
@@ -292,8 +292,9 @@ def _tilt(only: RatioStatistic | VarianceStatistic, relative: float, absolute: f
         return relative * (2 if only.root else 1), COARSEST_SPREAD
     half, shape = (only.upper - only.lower) / 2, (RATIO_PARTS[0] / RATIO_PARTS[1]) ** 2
     found = tilts(relative, absolute / half, shape, only.centre / half)
-    other = found * np.sign(np.linspace(-1, 1, len(found)) + only.centre / half) < 0
-    return float(np.abs(np.where(other & (relative > 0), OTHER_SIDE, 1.0) * found).max()), MOST_TILT
+    value = np.linspace(-1, 1, len(found)) + only.centre / half
+    other = (found * np.sign(value) < 0) & (relative * np.abs(value) >= absolute / half)
+    return float(np.abs(np.where(other, OTHER_SIDE, 1.0) * found).max()), MOST_TILT
 
 
 @cache

@@ -136,7 +136,17 @@ class LaplaceCountMethod:
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep, one line of looks: see `merging`."""
         assert outcome.blob is not None  # noqa: S101  # something was measured
-        return merge(current, outcome.blob, receipt, read=self.blob, serves=partial(_serves, outcome.blob))
+        ours = outcome.blob
+        return merge(
+            current, ours, receipt, read=self.blob, serves=partial(_serves, ours), worth=partial(self._worth, ours)
+        )
+
+    def _worth(self, ours: bytes, theirs: bytes) -> bool:
+        """Tell whether a line keeps the promise of another one, or has cost as much."""
+        mine, other = (
+            worst_cost(Record.from_bytes(blob).measured.information, self.query.max_groups) for blob in (ours, theirs)
+        )
+        return mine >= other or _serves(theirs, ours)
 
     def _record(self, plan: Plan[LaplaceCountPricing], after: Measured) -> bytes:
         """Return what the ledger keeps of the last looks."""

@@ -6,12 +6,14 @@ import json
 import math
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from farthing.accuracy.laplace_state import LaplaceState, ShownLanes
 from farthing.accuracy.share_of_total import MIDDLE
+from farthing.mechanisms.gaussian import worst_cost
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.laplace_count import Grid
 from farthing.planning.laplace_measures import LaplaceMeasuresPricing, lanes_of, plan_laplace_measures
@@ -131,7 +133,17 @@ class LaplaceMeasuresMethod:
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep, one line of looks: see `merging`."""
         assert outcome.blob is not None  # noqa: S101  # something was measured
-        return merge(current, outcome.blob, receipt, read=self.blob)
+        met = all(cells.met.all() for cells in outcome.columns)
+        return merge(current, outcome.blob, receipt, read=self.blob, worth=partial(self._worth, outcome.blob, met=met))
+
+    def _worth(self, ours: bytes, theirs: bytes, *, met: bool) -> bool:
+        """Tell whether a line, met or not, keeps the promise of another one, or has cost as much."""
+        (mine, _), (other, _) = state_of(ours), state_of(theirs)
+        named = any(mine.promise[2:]) is not any(other.promise[2:])
+        pairs = [*zip(mine.promise, other.promise, strict=True)]
+        sharper = all(new <= old for new, old in (pairs[0], *pairs[2:]))  # between them is the cap
+        paid, before = (worst_cost(state.paid, self.query.max_groups) for state in (mine, other))
+        return paid >= before or (met and sharper and not named)
 
 
 class MeasureChains:

@@ -11,6 +11,8 @@ same question since it was read. Then one of the two is kept:
 - A kind of question whose record can hold any number of lines, each of them paid in full, keeps them all.
 - Where nobody came between, ours is on top of all that stands there, and is stored, whatever its price was. So what was
   paid for serves the next ask, also when an earlier one failed and every later price is a full one.
+- A line of a pure ledger that begins again is on top of nothing, though nobody came between. It and what stands there
+  were both paid in full: it is stored where it is worth as much.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ def merge(
     serves: Callable[[bytes], bool] | None = None,
     full: bool = False,
     both: Callable[[bytes, bytes], bytes] | None = None,
+    worth: Callable[[bytes], bool] | None = None,
 ) -> bytes:
     """Return the record that the ledger is to keep of a question.
 
@@ -44,6 +47,8 @@ def merge(
         full: whether every line of this kind of question is paid in full, ours and all others.
         both: returns a record that holds theirs and ours, for kinds of questions whose lines are all paid in full and
             are kept side by side.
+        worth: tells whether ours is worth as much as another record, for kinds of questions whose lines begin again
+            where the receipt is not exclusive.
 
     Guarantee: nothing is left out of the record but lines that were paid in full.
     Proof: docs/proofs/ledger.store.md, "Which record stays".
@@ -57,7 +62,9 @@ def merge(
     """
     if both is not None and current is not None:
         return both(current, ours)
-    if current is None or current == read:
+    if current is None:
+        return ours
+    if current == read and (worth is None or receipt.exclusive or worth(current)):
         return ours
     if not full:
         if receipt.exclusive and receipt.version > 0:

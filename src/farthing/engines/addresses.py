@@ -72,7 +72,9 @@ class Addresses:
         for kind, name in named if known else ():
             marks = self._marks(kind, public[name])
             if (known | {SYSTEM}) & marks:
-                what = "reads the server's own tables" if SYSTEM in marks else "is a protected table, or has rows of one"
+                what = (
+                    "reads the server's own tables" if SYSTEM in marks else "is a protected table, or has rows of one"
+                )
                 raise DataError(
                     f"the public table {name!r} {what}",
                     rule="a public table holds facts that anyone may know",

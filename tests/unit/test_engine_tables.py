@@ -98,6 +98,9 @@ def test_missing_files_folders_and_patterns(tmp_path):
             for path in (tmp_path / name, str(tmp_path / name), Csv(tmp_path / name)):
                 with pytest.raises(DataError, match=words):
                     open_table(**{"source": there, place: path if place == "source" else {"x": path}})
+    for name in ("x" * 300 + ".csv", "null\0.csv"):
+        with pytest.raises(DataError, match="no such file"):
+            open_table(name)
     with pytest.raises(DataError, match="not a local file"):
         open_table("https://example.org/flights.csv")
     for thing in (5, None, [1], {"a": 1}, object()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -215,11 +216,8 @@ def shares_files(one: str, other: str) -> bool:
 
 def _numbers(table: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Return the numbers that the system has for the files of a table, and these with those of the folders above."""
-    from farthing.engines.reading.declared import matching
-
-    files: set[Path] = set()
-    with suppress(DataError, OSError, RuntimeError):  # of a pattern that finds none, and a link to itself
-        files = {Path(path).resolve() for path in matching(table)}
+    named = [table, *(glob.glob(table, recursive=True) if glob.has_magic(table) else [])]  # noqa: PTH207  absolute
+    files = {Path(os.path.realpath(path)) for path in named}  # never fails, as resolve() does on a link to itself
     folders = {folder for file in files for folder in file.parents}
     mine = {number for file in files if (number := _number(file)) is not None}
     return mine, mine | {number for folder in folders if (number := _number(folder)) is not None}
@@ -227,7 +225,7 @@ def _numbers(table: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
 
 def _number(path: Path) -> tuple[int, int] | None:
     """Return the number of a file; None if there is none that may be seen."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         found = path.stat()
         return found.st_dev, found.st_ino
     return None

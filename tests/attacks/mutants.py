@@ -894,7 +894,7 @@ EDGES = (
     _one(
         "a protected table made public by another spelling of its address",
         "engines/addresses.py",
-        "if known & self._marks(kind, public[name]):",
+        "if (known | {SYSTEM}) & marks:",
         "if public[name] in {source for _, source in private}:",
         "spelled",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from farthing.errors import DataError, InvalidOption
@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def beside(place: Path) -> Iterator[Path]:
-    """Give an empty folder beside the file or folder that is to be made; what is left of it at the end is removed.
+    """Give an empty folder beside the file or folder that is to be made, or within the folder that is there.
+
+    What is left of it at the end is removed. A folder that is there may be another disk than the one that it is in, and
+    may be written where that one may not.
 
     Raises:
+        InvalidOption: a link that leads nowhere is there.
         DataError: it cannot be made there.
     """
-    near = place.parent / f".{place.name}.{secrets.token_hex(8)}"
+    if place.is_symlink() and not place.exists():
+        raise taken(place)
+    near = (place if place.is_dir() else place.parent) / f".{place.name}.{secrets.token_hex(8)}"
     with writing(place):
         near.mkdir()
     try:
@@ -51,19 +57,59 @@ def writing(place: Path) -> Iterator[None]:
         )
 
 
-def renamed(near: Path, folder: Path) -> None:
-    """Give a folder that is written its name: what has the name has all its files.
+def require_free(place: Path) -> None:
+    """Refuse what cannot be written, before anything is paid; nothing is left there.
 
     Raises:
-        InvalidOption: the folder came to be in the meantime.
+        InvalidOption: something else is there.
         DataError: it cannot be written.
     """
+    with writing(place):
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            raise taken(place)
+    missing = [folder for folder in place.parents if not folder.exists()]
+    try:
+        with writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+        with beside(place):
+            return
+    finally:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def named(near: Path, folder: Path) -> None:
+    """Give what is written its name: a new folder has all of it; one that is there stays, and gets one file at a time.
+
+    Raises:
+        InvalidOption: something came to be there in the meantime.
+        DataError: it cannot be written; then nothing is.
+    """
     with writing(folder):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
-        if folder.exists():
+        if folder.is_dir():
+            _moved_into(near, folder)
+        elif folder.exists():
             raise taken(folder)
-        near.rename(folder)
+        else:
+            near.rename(folder)
+
+
+def _moved_into(near: Path, folder: Path) -> None:
+    """Move everything into a folder that is there, or nothing."""
+    written, begun = sorted(near.iterdir()), []
+    for each in written:
+        if (folder / each.name).exists():
+            raise taken(folder / each.name)
+    try:
+        for each in written:
+            begun.append(each)
+            each.rename(folder / each.name)
+    except BaseException:
+        for each in begun:
+            if not each.exists():
+                (folder / each.name).rename(each)
+        raise
 
 
 def taken(folder: Path) -> InvalidOption:

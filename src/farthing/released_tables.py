@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.errors import InvalidOption
-from farthing.folders import beside, renamed, writing
+from farthing.folders import beside, named, writing
 from farthing.privacy.words import state
 from farthing.tabular import Tabular
 from farthing.workloads.factors import ConditionFactor, ListedFactor, MatrixFactor, PrefixFactor, RangeFactor
@@ -242,7 +242,8 @@ class BaseRelease(Tabular):
     def to_parquet(self, folder: str | Path) -> list[Path]:
         """Write each table of the workload as a Parquet file into a folder, named after its words; return the files.
 
-        A new folder has all of them or is not there, each file is whole or not there, whatever stops the process.
+        A new folder has all of them or is not there, each file is whole or not there, whatever stops the process. A
+        folder that is there stays the one that it is, with its rights.
 
         Raises:
             InvalidOption: the folder has one of the files already.
@@ -265,11 +266,7 @@ class BaseRelease(Tabular):
         with beside(directory) as near, writing(directory):
             for file, (_, table) in zip(files, parts, strict=True):
                 pq.write_table(table.to_arrow(), near / file.name)
-            if directory.is_dir() and any(directory.iterdir()):
-                for file in files:
-                    (near / file.name).rename(file)
-            else:
-                renamed(near, directory)
+            named(near, directory)
         return files
 
     def to_dict(self) -> dict[str, Any]:

@@ -894,7 +894,7 @@ EDGES = (
     _one(
         "a protected table made public by another spelling of its address",
         "engines/addresses.py",
-        "if known & self._marks(kind, public[name]):",
+        "if (known | {SYSTEM}) & marks:",
         "if public[name] in {source for _, source in private}:",
         "spelled",
     ),
@@ -1513,8 +1513,8 @@ SHARES = (
     _one(
         "a pure running total told as surely as one group",
         "planning/laplace_running_total.py",
-        "    if power <= 0:\n",
-        "    if power <= 1e9:\n",
+        "1 if power <= 0 else",
+        "1 if power <= 1e9 else",
         "shares",
     ),
     _one(

@@ -16,6 +16,7 @@ import farthing
 from farthing.cli.app import app
 from farthing.cli.input.keys import Sources, from_file
 from farthing.engines import open_table
+from farthing.engines.addresses import Addresses
 from farthing.errors import DataError
 from farthing.urls import name_at
 
@@ -181,6 +182,56 @@ def test_what_shares_rows_with_a_protected_table_is_not_public(server):
                 open_table(f"{base}#{schema}.{mine}", name="mine", public={"pub": f"{base}#{schema}.{other}"})
     for mine, other in (("trips", "areas"), ("once", "Zones"), ("part_a", "part_b"), ("old_trips", "whole")):
         open_table(f"{base}#{schema}.{mine}", name="mine", public={"pub": f"{base}#{schema}.{other}"}).close()
+
+
+@pytest.mark.thorough
+def test_an_address_that_names_the_database_is_refused(server):
+    """The database is named before the #; named again behind it, the server's catalog knows no such table."""
+    base, schema = server
+    database = base.rpartition("/")[2]
+    trips, again = f"{base}#{schema}.trips", f"{base}#{database}.{schema}.trips"
+    for mine, beside in (
+        (trips, {"public": {"pub": again}}),
+        (again, {"public": {"pub": trips}}),
+        (f"{base}#{schema}.Zones", {"public": {"pub": again}, "protected": {"rides": trips}}),
+    ):
+        with pytest.raises(DataError, match="names more than a schema and a table"):
+            open_table(mine, name="mine", **beside)
+
+
+@pytest.mark.thorough
+def test_what_the_server_cannot_tell_apart_is_refused(server):
+    """A table that is gone when the server is asked which one it is, on either side."""
+    base, schema = server
+    trips, gone = f"{base}#{schema}.trips", f"{base}#{schema}.gone"
+    tables = Addresses()
+    tables.at(trips)
+    for mine, other in ((trips, gone), (gone, trips)):
+        with pytest.raises(DataError, match="cannot tell which table"):
+            tables.refuse_exposed([mine], {"pub": other})
+    tables.close()
+
+
+KEPT = {
+    "VIEW stats": "SELECT most_common_vals::text AS vals FROM pg_catalog.pg_stats",
+    "VIEW sizes": "SELECT relname::text, reltuples FROM (SELECT * FROM pg_catalog.pg_class) AS c",
+    "VIEW over": "SELECT * FROM sizes",
+    "SEQUENCE ids": "bigint",
+}
+
+
+@pytest.mark.thorough
+def test_what_the_server_keeps_about_its_tables_is_not_public(server):
+    """Statistics hold the most common values of a table's rows, pg_class their number, a sequence too."""
+    base, schema = server
+    with ledger_servers.raw(f"{base}?schema={schema}") as raw:
+        for name, text in KEPT.items():
+            raw.execute(f"CREATE {name} AS {text}")
+    names = [f"{schema}.{name.rpartition(' ')[2]}" for name in KEPT]
+    for other in (*names, "pg_catalog.pg_stats", "pg_toast.pg_toast_2619", "information_schema.sequences"):
+        with pytest.raises(DataError, match="'pub' reads the server's own tables"):
+            open_table(f"{base}#{schema}.trips", name="mine", public={"pub": f"{base}#{other}"})
+    open_table(f"{base}#{schema}.sizes", name="mine", public={"pub": f"{base}#{schema}.Zones"}).close()
 
 
 @pytest.mark.thorough

@@ -538,6 +538,16 @@ def test_a_csv_without_a_declaration_is_refused():
     assert 0 == run(*question).exit_code
 
 
+def test_a_public_pattern_that_finds_the_protected_file_is_refused(ready):
+    """However it is written: nothing is opened and nothing charged."""
+    before = (ready / "farthing.toml").read_text(encoding="utf-8")
+    for public in ("rides.parquet", "ri*.parquet", "[r]ides.parquet"):
+        settings = re.sub(r"\n\[public\]\n|\Z", f'\n[public]\nother = "{public}"\n', before, count=1)
+        (ready / "farthing.toml").write_text(settings, encoding="utf-8")
+        refused = run("plan", "SELECT COUNT(*) FROM rides", "--absolute", "200")
+        assert (2, True) == (refused.exit_code, "'other' is a protected table" in refused.stderr), refused.stderr
+
+
 @pytest.mark.usefixtures("folder")
 def test_init_tells_the_lines_that_would_be_left_out():
     """Where, how many and why; nothing is written; with --drop-lines they are left out."""

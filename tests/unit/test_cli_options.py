@@ -187,6 +187,28 @@ def test_the_protected_table_is_no_source_of_keys_by_a_pattern_either(folder):
         keys.from_file("zone", "data.csv:zone", "string", keys.Sources(folder, (str(folder / "dat*.csv"),)))
 
 
+def test_tables_that_share_a_file_are_known_by_any_name(tmp_path):
+    """Patterns on both sides, links, a file in the folder of a table; others share none, nor does what is not there."""
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "odd[1]").mkdir()
+    for name in ("rides.parquet", "zones.parquet", "lake/part.parquet", "odd[1]/a.parquet"):
+        (tmp_path / name).touch()
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "rides.parquet")
+    (tmp_path / "hard.parquet").hardlink_to(tmp_path / "rides.parquet")
+    (tmp_path / "loop.parquet").symlink_to(tmp_path / "loop.parquet")
+    rides = ("rides.parquet", "ri*.parquet", "r[i]des.parquet", "*/../rides.parquet", "link.parquet", "h*.parquet")
+    others = ("zones.parquet", "z*.parquet", "lake", "lake/*", "nowhere.parquet", "no*", "loop.parquet", "odd[1]/*")
+    for one in rides:
+        for other in rides:
+            assert keys.shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}"), (one, other)
+        for other in others:
+            assert not keys.shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}"), (one, other)
+            assert not keys.shares_files(f"{tmp_path}/{other}", f"{tmp_path}/{one}"), (one, other)
+    for one, other in (("lake", "lake/part.parquet"), ("la*", "lake/*.parquet"), ("lake/part.parquet", "lake")):
+        assert keys.shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}")
+    assert keys.shares_files(f"{tmp_path}/odd[1]/a.parquet", f"{tmp_path}/odd[[]1]/*.parquet")
+
+
 PUBLIC = {"airports": {"faa": "string", "tz": "integer"}}
 
 

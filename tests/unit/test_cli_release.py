@@ -154,6 +154,25 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_paid():
 
 
 @pytest.mark.usefixtures("folder")
+def test_an_empty_folder_that_is_there_gets_the_files():
+    """By its name and by a link; a link that leads nowhere is refused before anything is paid, as is a price too high.
+
+    Neither leaves a folder.
+    """
+    Path("real").mkdir()
+    for link, real in (("link", "real"), ("lost", "nowhere"), ("rows.parquet", "nowhere")):
+        Path(link).symlink_to(real)
+    there = Path("real").stat().st_ino
+    for refused in (("--to", "lost"), ("--synthetic", "rows.parquet")):
+        assert run("release", *THREE, "--rms", "40", *refused).exit_code == 2
+    assert run("release", *THREE, "--absolute", "0.001", "--to", "new/deep/out").exit_code == 3
+    assert (0, False) == (told("status")["spent"]["mu"], Path("new").exists())
+    facts = told("release", *THREE, "--rms", "40", "--to", "link")
+    assert sorted(table["file"] for table in facts["tables"]) == sorted(map(str, Path("link").iterdir()))
+    assert there == Path("real").stat().st_ino
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])
 def test_files_are_there_whole_or_not_at_all(problem, monkeypatch):
     """What stops the second file of a folder, or the one of rows, leaves nothing; a folder is made where none is."""

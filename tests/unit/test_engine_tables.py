@@ -91,8 +91,16 @@ def test_missing_files_folders_and_patterns(tmp_path):
     for name, words in cases.items():
         with pytest.raises(DataError, match=words):
             open_table(tmp_path / name)
-    with pytest.raises(DataError, match="no such file"):
-        open_table(Csv(tmp_path / "missing.csv"))
+    (tmp_path / "folder.csv").mkdir()
+    there = tmp_path / "a.parquet"
+    for place in ("source", "public", "protected"):
+        for name, words in {"missing.csv": "no such file", "folder.csv": "a folder is not a table"}.items():
+            for path in (tmp_path / name, str(tmp_path / name), Csv(tmp_path / name)):
+                with pytest.raises(DataError, match=words):
+                    open_table(**{"source": there, place: path if place == "source" else {"x": path}})
+    for name in ("x" * 300 + ".csv", "null\0.csv"):
+        with pytest.raises(DataError, match="no such file"):
+            open_table(name)
     with pytest.raises(DataError, match="not a local file"):
         open_table("https://example.org/flights.csv")
     for thing in (5, None, [1], {"a": 1}, object()):
@@ -119,7 +127,7 @@ def test_csv_files_of_which_nothing_says_how_they_are_read_are_refused(lines, tm
     (tmp_path / "a.csv").write_text(lines, encoding="latin-1")
     pq.write_table(TABLE, tmp_path / "b.parquet")
     there = tmp_path / "b.parquet"
-    for path in (tmp_path / "a.csv", str(tmp_path / "*.csv"), tmp_path / "missing.csv"):
+    for path in (tmp_path / "a.csv", str(tmp_path / "*.csv")):
         for place in ({"source": path}, {"public": {"x": path}}, {"protected": {"x": path}}):
             with pytest.raises(InvalidOption, match="nothing says how the CSV table") as refused:
                 open_table(**{"source": there, **place})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
 
-from farthing.accuracy.joint_claims import ClaimPurse, Pivot
+from farthing.accuracy.joint_claims import WEIGHTS, WEIGHTS_COARSE, ClaimPurse, Pivot
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_pilot import pilot
 from farthing.accuracy.joint_prices import balanced, in_blocks, in_parts
@@ -316,6 +316,29 @@ def test_a_coarse_target_does_not_wait_long_for_its_pilot(monkeypatch):
         monkeypatch.setattr(f"farthing.accuracy.joint_prices.{name}", value)
 
     assert answered(question, sizes).paid.mean() > 1.1 * paid
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS_COARSE])
+def test_the_parts_of_a_claim_are_all_of_its_variance(weights):
+    """Were their sum more than 1, intervals would be too narrow; no stage has a part of nothing."""
+    assert sum(weights) == pytest.approx(1, abs=1e-12)
+    assert min(weights) > 0
+
+
+@pytest.mark.parametrize(
+    ("place", "plain"), [("joint_claims.WEIGHTS_COARSE", WEIGHTS), ("statistics._CUT", -1e9)], ids=["stages", "cut"]
+)
+def test_a_variance_near_its_largest_costs_less_at_coarse_targets(monkeypatch, place, plain):
+    """Fewer stages, or proportions as if upper ends were not cut, would cost some percent more."""
+    question, truth = joint(FIVE, 0.3), np.repeat(lanes(1e4, 52.0, 2000.0)[:, None], 4_000, axis=1)
+
+    def paid():
+        return question.run(start(question, 4_000), source(truth, np.random.default_rng(3))).paid.mean()
+
+    mine = paid()
+    monkeypatch.setattr(f"farthing.accuracy.{place}", plain)
+
+    assert paid() > 1.025 * mine
 
 
 def test_weighing_answers_that_are_hardly_there_is_caught(monkeypatch):

@@ -172,3 +172,14 @@ def test_the_guard_is_total(text):
     assert "\n" not in outward.line(text)
     assert text == json.loads(outward.dumped(text))
     assert outward.cell(text)[:1] not in tuple("=+-@\t\r\n")
+
+
+def test_json_holds_no_number_without_end(capsys):
+    """An interval without an end is null there, within lists and under any key: JSON has no word for infinity."""
+    show.echo_json({"rows": [{"r": 2.5, "r_upper": float("inf")}, (float("nan"),)], 3: -float("inf")})
+
+    def refused(word):
+        raise AssertionError(word)
+
+    found = json.loads(capsys.readouterr().out, parse_constant=refused)
+    assert {"rows": [{"r": 2.5, "r_upper": None}, [None]], "3": None} == found

@@ -228,6 +228,17 @@ def test_a_failure_while_writing_leaves_no_half_of_a_folder(monkeypatch):
     assert there == sorted(Path().iterdir())
 
 
+def test_an_empty_folder_that_is_there_stays_and_gets_all_files():
+    """Its rights stay; asked again, it is compared."""
+    Path("mine").mkdir(mode=0o750)
+    before = Path("mine").stat()
+    ok("--to", "mine")
+
+    assert (before.st_ino, before.st_mode) == (Path("mine").stat().st_ino, Path("mine").stat().st_mode)
+    assert {"SHA256SUMS", "record.json", "statement.html", "tables"} == {path.name for path in Path("mine").iterdir()}
+    ok("--to", "mine")
+
+
 def test_a_dry_run_tells_prices_and_makes_nothing():
     """--dry-run prices every question, and asks none."""
     before = books()

@@ -139,3 +139,29 @@ def test_a_narrow_range_is_an_answer_already():
     assert answer.met
     assert not answer.paid
     assert (answer.lower, answer.value, answer.upper) == (0, 30, 60)
+
+
+@pytest.mark.parametrize("budget", [Budget(epsilon=8), Budget(epsilon=8, delta=1e-6)], ids=["pure", "GDP"])
+def test_a_target_that_was_met_is_told_as_met_after_a_sharper_one_was_not(budget):
+    """What serves a group is told, not what a sharper target that it did not meet said of it; nothing is paid again."""
+    rows = pa.table({"g": np.repeat([0, 1], [3_000, 20]), "v": np.random.default_rng(3).normal(30, 10, 3_020)})
+    asked = {"by": "g", "keys": {"g": [0, 1]}, "lower": 0, "upper": 60, "max_epsilon": 0.3}
+    with Session(rows, budget=budget) as session:
+        first = session.quantile("v", 0.5, absolute=8, **asked)
+        session.quantile("v", 0.5, absolute=1e-3, **asked)
+        spent = session.spent
+        again = session.quantile("v", 0.5, absolute=8, **asked)
+        assert session.spent == spent
+
+    assert first.met.tolist() == again.met.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("budget", [Budget(epsilon=1), Budget(mu=1)], ids=["pure", "GDP"])
+def test_what_the_range_says_already_is_planned_as_free(budget):
+    """A plan says what an ask does: nothing is reserved, with nothing left either."""
+    with Session(pa.table({"v": [1.0, 2.0]}), budget=budget) as session:
+        text = "SELECT MEDIAN(CLAMP(v, 0, 60)) AS m FROM data"
+        assert session.plan(text, absolute=31, cap="all").free
+        session.count(loss=session.remaining)
+        assert session.sql(text, absolute=31, cap="all").met
+        assert session.spent == budget.total

@@ -58,6 +58,12 @@ def test_columns_of_many_groups_come_back_as_they_were(plain, monkeypatch):
 
     assert {name: column.dtype for name, column in columns.items()} == {name: back[name].dtype for name in columns}
     assert all(np.array_equal(columns[name], back[name]) for name in columns)
+    small = {name: column for name, column in columns.items() if name in {"large", "real", "met"}}
+    forms = [
+        b"form" in records._read(records.write_blob(held, {b"form": b"{}"})).schema.metadata
+        for held in (columns, small)
+    ]
+    assert forms == [plain > 1, True]  # an older version, which would compute in small types, does not know the form
 
 
 @pytest.mark.parametrize("blob", [

@@ -172,7 +172,7 @@ def test_plans_are_free_and_bound_the_price(session):
 
 
 def test_pure_budgets():
-    """A pure ledger counts, sums, averages and ranks; a quantile to a distance needs a delta, and says so."""
+    """A pure ledger counts, sums, averages and ranks; a quantile has a target of the rank or of the value, not both."""
     with opened(budget=Budget(epsilon=4)) as session:
         assert session.sum("fare", lower=0, upper=50, **ZONE, absolute=3_000).met.all()
         median = session.quantile("fare", 0.5, lower=0, upper=50, **ZONE, rank=0.05)
@@ -182,8 +182,11 @@ def test_pure_budgets():
         mean = session.mean("fare", lower=0, upper=50, **ZONE, absolute=2)
         assert mean.met.all()
         assert np.abs(mean.value - exact(f"avg({FARE})")).max() < 6
-        with pytest.raises(InvalidTarget, match="rank"):
-            session.quantile("fare", 0.5, lower=0, upper=50, absolute=1)
+        near = session.quantile("fare", 0.5, lower=0, upper=50, **ZONE, absolute=3)
+        assert near.met.all()
+        assert np.abs(near.value - exact(f"median({FARE})")).max() < 9
+        with pytest.raises(InvalidTarget, match="by rank or by value"):
+            session.quantile("fare", 0.5, lower=0, upper=50, rank=0.05, absolute=1)
 
 
 def test_histograms_and_cross_tables(session):

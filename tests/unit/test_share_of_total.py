@@ -356,6 +356,46 @@ def test_pure_running_totals_are_sums_of_groups_that_are_measured_alike():
     assert np.abs(sharper.value - truth).max() <= 100
 
 
+def test_a_pure_running_total_costs_no_more_than_its_largest_sum_needs():
+    """The target's price is that of the least level that serves, not of the next whole distance of one group.
+
+    A named loss of 1 % less is not enough; what no level reaches has no price, whatever the cap.
+    """
+    with opened(budget=Budget(epsilon=1000)) as session:
+        for target in (20, 8, 4.5, 1, 0.4):
+            plan = session.plan(RUNNING, absolute=target, keys=KEYS, cap="all")
+            less = session.plan(RUNNING, loss=Pure(plan.worst_price.value * 0.99), cap=None, keys=KEYS)
+            assert plan.reachable
+            assert plan.target_price == plan.worst_price
+            assert plan.half_width <= target < less.half_width
+            assert plan.half_width >= np.floor(target)
+        sums = RUNNING.replace("COUNT(*)", "SUM(CLAMP(fare, 0, 10))")
+        beyond = session.plan(sums, absolute=1e-3, keys=KEYS, cap="all")
+        small = session.plan(RUNNING, absolute=1, keys=KEYS, cap=Pure(2))
+        whole = session.plan(RUNNING, absolute=1, keys=KEYS, cap="all")
+
+    assert (None, True) == (beyond.target_price, beyond.hopeless)
+    assert "the target would take" not in beyond.advice
+    assert Pure(2) == small.worst_price
+    assert small.hopeless
+    assert whole.worst_price == small.target_price
+
+
+def test_shares_of_groups_that_are_found_need_a_search_before():
+    """Nothing is paid for groups that turn out to be one: shares are refused free, and answered of those found."""
+    private = {"keys": "private", "found_above": 200}
+    with opened(budget=Budget(mu=20, delta=1e-6, keys_delta=1e-8)) as session:
+        for text in (SHARE, SHARE.replace("COUNT(*) /", "COUNT(*) AS n, 1 - COUNT(*) /")):
+            for ask in (session.sql, session.plan):
+                with pytest.raises(InvalidKeys, match="shares of a total of groups that were not found yet"):
+                    ask(text, absolute=0.05, **private)
+        assert not session.spent
+        session.sql("SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone", absolute=200, **private)
+        answer = session.sql(SHARE, absolute=0.05, **private)
+
+    assert set(SIZES) >= set(answer.keys["zone"].to_pylist()) >= {"centre", "port", "north"}
+
+
 @pytest.mark.thorough
 @pytest.mark.statistical
 def test_every_pure_running_total_is_covered():

@@ -23,6 +23,7 @@ from farthing.sql import parse
 SCHEMA = Schema.of({"month": Type.INTEGER, "zone": Type.STRING, "fare": Type.FLOAT})
 MONTHS = "OVER (PARTITION BY zone ORDER BY month)"
 N, FARE = "COUNT(*)", "AVG(CLAMP(fare, 0, 9))"
+CHANGED = "AVG(CLAMP(fare - 6, -5, 5))"
 SHARE = f"{N} / SUM({N}) OVER ()"
 READ = {
     f"LAG({N}) {MONTHS}": "LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)",
@@ -37,6 +38,13 @@ READ = {
         "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))",
     f"CASE WHEN LAG({N}) {MONTHS} IS NOT NULL THEN 1.0 * {N} / LAG({N}) {MONTHS} END":
         "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"CASE WHEN 2 * LAG({N}) {MONTHS} > 0 THEN {N} / (LAG({N}) {MONTHS} * LEAD({N}) {MONTHS}) END":
+        "(n) / (LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)"
+        " * LEAD(n, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"CASE WHEN LAG({CHANGED}) {MONTHS} <> 0 THEN {CHANGED} / LAG({CHANGED}) {MONTHS} END":
+        "(avg) / (LAG(avg, 1) OVER (PARTITION BY zone ORDER BY month))",
+    f"{N} - COALESCE(LAG({N}, 1, 5) {MONTHS} + 5, 0)":
+        "-5 + n - LAG(n, 1, 5) OVER (PARTITION BY zone ORDER BY month)",
     f"LEAD({N}, 2, 0) {MONTHS} + 1": "1 + LEAD(n, 2, 0) OVER (PARTITION BY zone ORDER BY month)",
     f"COALESCE(LAG({N}) {MONTHS}, 0)": "LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)",
     f"{N} - COALESCE(LAG({N}) {MONTHS}, 0)": "n - LAG(n, 1, 0) OVER (PARTITION BY zone ORDER BY month)",
@@ -76,6 +84,20 @@ REFUSED = {
     f"CASE WHEN LAG({N}) {MONTHS} > 5 THEN 1 END": "CASE beside LAG over groups",
     f"CASE WHEN {N} > 0 THEN {N} / LAG({N}) {MONTHS} END": "CASE beside LAG over groups",
     f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} ELSE month END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} - 1000 > 0 THEN {N} / LAG({N}) {MONTHS} ELSE 0 END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} + 1 <> 0 THEN {N} / LAG({N}) {MONTHS} END": "CASE beside LAG over groups",
+    f"CASE WHEN -LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} ELSE 0 END": "CASE beside LAG over groups",
+    f"CASE WHEN 1 / LAG({N}) {MONTHS} > 0 THEN {N} / LAG({N}) {MONTHS} END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({CHANGED}) {MONTHS} > 0 THEN {CHANGED} / LAG({CHANGED}) {MONTHS} ELSE 0 END":
+        "CASE beside LAG over groups",
+    f"CASE WHEN {N} - LAG({N}) {MONTHS} > 0 THEN 1 / ({N} - LAG({N}) {MONTHS}) END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN {N} / (LAG({N}) {MONTHS} + 5) ELSE 0 END": "CASE beside LAG over groups",
+    f"CASE WHEN LAG({N}) {MONTHS} > 0 THEN LAG({N}, 12) {MONTHS} / LAG({N}) {MONTHS} ELSE 0 END":
+        "CASE beside LAG over groups",
+    f"100 * COALESCE({N} - LAG({N}) {MONTHS}, 0)": "COALESCE beside LAG over groups",
+    f"1 + IFNULL({N} - LAG({N}) {MONTHS}, 0)": "IFNULL beside LAG over groups",
+    f"{N} - COALESCE(LAG({N}) {MONTHS} + 5, 0)": "COALESCE beside LAG over groups",
+    f"{N} - COALESCE(NULLIF(LAG({N}) {MONTHS}, 0), 0)": "COALESCE beside LAG over groups",
     f"{N} > LAG({N}) {MONTHS}": "a comparison beside LAG over groups",
     f"LAG({N}) {MONTHS} || ' %'": "|| beside LAG over groups",
     f"{N} + {' + '.join(f'LAG({N}, {back}) {MONTHS}' for back in range(1, 8))}":
@@ -127,6 +149,67 @@ def test_they_are_read_of_columns_below():
     assert "n - LAG(n, 1) OVER (PARTITION BY zone ORDER BY month)" == str(plain.aftermath.comparisons[0])
     with pytest.raises(UnsupportedQuery, match="of an answer that was cut"):
         read(f"{counts} SELECT zone, month, n - LAG(n) {MONTHS} AS d FROM c WHERE n > 5")
+
+
+BELOW = (
+    f"SELECT zone, month, {N} AS n, LAG({N}) {MONTHS} AS b, SUM({N}) {MONTHS} AS r, {SHARE} AS s FROM t GROUP BY 1, 2"
+)
+CUT = {
+    "WHERE": (BELOW, "WHERE n > 600"),
+    "a WHERE of keys": (BELOW, "WHERE month > 1"),
+    "HAVING": (f"{BELOW} HAVING n > 600", ""),
+    "LIMIT": (f"{BELOW} ORDER BY n DESC LIMIT 2", ""),
+}
+
+
+@pytest.mark.parametrize("cut", CUT)
+@pytest.mark.parametrize("number", [
+    f"LAG(n) {MONTHS}", f"ROUND(LAG(n) {MONTHS}, 0)", f"SUM(n) {MONTHS}", "ROUND(n / SUM(n) OVER (), 1)",
+    "n / SUM(n) OVER ()", "n * 1.0 / (SELECT SUM(n) FROM c)",
+])  # fmt: skip
+def test_no_number_of_several_groups_is_computed_of_a_cut_answer(number, cut):
+    """SQL would compute it of the groups that are left: also where the same number of all groups stands below."""
+    below, where = CUT[cut]
+    with pytest.raises(UnsupportedQuery, match="of an answer that was cut"):
+        read(f"WITH c AS ({below}) SELECT zone, month, {number} AS x FROM c {where}")
+    assert ("zone", "month", "x") == read(f"WITH c AS ({BELOW}) SELECT zone, month, {number} AS x FROM c").columns
+    assert ("b", "s") == read(f"WITH c AS ({below}) SELECT b, ROUND(s, 1) AS s FROM c {where}").columns
+
+
+def test_the_same_neighbour_by_another_name_is_one_number():
+    """ORDER BY an alias, other letters, or the column itself: the bound counts each number that is told once."""
+    over = "OVER (ORDER BY {}, zone)"
+    for other in ("MONTH", "m", "t.month"):
+        one, two = (f"LAG({N}) {over.format(key)}" for key in ("month", other))
+        (made,) = read(
+            f"SELECT zone, month AS m, ({N} - {one}) / {two} AS x FROM t GROUP BY 1, 2"
+        ).aftermath.comparisons
+        assert 2 == len(made.cells)
+        assert "(count - LAG(count, 1) OVER (ORDER BY m, zone)) / (LAG(count, 1) OVER (ORDER BY m, zone))" == str(made)
+        (square,) = read(f"SELECT zone, month AS m, {one} * {two} AS x FROM t GROUP BY 1, 2").aftermath.comparisons
+        assert 2 == len(square.cells)
+        assert square == square.joined
+
+
+CHANGE = f"WITH c AS (SELECT month, {N} - LAG({N}) OVER (ORDER BY month) AS d FROM t GROUP BY month)"
+
+
+def test_names_of_numbers_that_are_not_shown_make_way(session):
+    """What a question measures unseen has no name that an alias of a SELECT above could meet; each keeps its own."""
+    for alias in ("count", "COUNT", "count_lower"):
+        asked = read(f"{CHANGE} SELECT month, d AS {alias} FROM c WHERE d > 5 ORDER BY d")
+        (made,) = asked.aftermath.comparisons
+        assert ("month", alias, alias) == (*asked.columns, asked.aftermath.order[0].key.name)
+        assert {name for name, _ in made.cells} == {output.name for output in asked.outputs}
+        assert alias not in {output.name for output in asked.outputs}
+    shares = f"WITH c AS (SELECT zone, 1 - {SHARE} AS d FROM t GROUP BY zone)"
+    assert ("zone", "share") == read(f"{shares} SELECT zone, d AS share FROM c").columns
+    means = read(f"SELECT zone, a AS n FROM (SELECT zone, {N} AS n, {FARE} AS a FROM t GROUP BY zone) WHERE n > 5")
+    assert {"n": "AVG", "n_2": "COU"} == {one.name: str(one.aggregate)[:3] for one in means.outputs}
+    assert {"n_2"} == set(means.aftermath.columns)
+    text = f"{CHANGE} SELECT month, d - 5 AS count, d - 1005 AS e, d FROM c WHERE month > 1"
+    answer = session.sql(text, keys={"month": [1, 13]}, absolute=10, cap="all")
+    assert [5, 1005] == [pytest.approx((answer["d"].value - answer[name].value)[0]) for name in ("count", "e")]
 
 
 @pytest.mark.parametrize("number", REFUSED)
@@ -279,6 +362,41 @@ def test_ends_hold_what_any_truths_between_the_ends_give(pairs, form, positive):
         if abs(below) > 1e-9 and not (positive and min(before, now) < 0):
             truth = form[0].at(cells)[0] / below
             assert lower[1] - 1e-9 * max(1, abs(truth)) <= truth <= upper[1] + 1e-9 * max(1, abs(truth))
+
+
+EMPTY = Cells(np.array([9.0, -3.0]), np.array([6.0, -5.0]), np.array([12.0, -1.0]), np.ones(2, np.bool_))
+HOPELESS = {
+    "n / LAG(n)": (Polynomial.of({(0,): 1.0}), (0.0, 0.0, np.inf)),
+    "100 * (n - LAG(n)) / LAG(n)": (Polynomial.of({(0,): 100.0, (1,): -100.0}), (-100.0, -100.0, np.inf)),
+    "-n / LAG(n)": (Polynomial.of({(0,): -1.0}), (0.0, -np.inf, 0.0)),
+}
+
+
+@pytest.mark.parametrize("number", HOPELESS)
+def test_a_divisor_that_is_told_below_zero_leaves_all_that_can_be(number):
+    """Its interval missed; no truth is known to be beyond all numbers, and none is told as that."""
+    above, expected = HOPELESS[number]
+    made = ComputedNumber("x", PAIR, above, Polynomial.of({(1,): 1.0}), (True, True))
+    for end in (-1.0, 0.0):
+        told = made.told(
+            {"n": Cells(EMPTY.value, EMPTY.lower, np.array([12.0, end]), EMPTY.met)}, pa.table({"m": [2, 1]})
+        )
+        assert expected == tuple(float(one[0]) for one in told[:3])
+        assert np.isnan(told[0][1])
+
+
+@pytest.mark.parametrize("number", [
+    f"{N} / LAG({N}, 1, 0) OVER (ORDER BY month)", f"{N} / COALESCE(LAG({N}) OVER (ORDER BY month), 0)",
+    f"1 / ({N} * LAG({N}, 1, 0) OVER (ORDER BY month))", f"{N} / (3 + LAG({N}, 1, -3) OVER (ORDER BY month))",
+])  # fmt: skip
+def test_a_division_by_a_default_of_zero_is_null(session, number):
+    """There is no number and no interval, or what COALESCE says; all groups that have one before them are told."""
+    text, how = "SELECT month, {} AS g FROM t GROUP BY month", {"keys": {"month": [1, 2]}, "absolute": 10, "cap": "all"}
+    first, second = session.sql(text.format(number), **how).to_arrow().to_pylist()
+    assert [None] * 3 == [first[name] for name in ("g", "g_lower", "g_upper")]
+    assert np.isfinite([second[name] for name in ("g", "g_lower", "g_upper")]).all()
+    filled = session.sql(text.format(f"COALESCE({number}, 7)"), **how).to_arrow().to_pylist()[0]
+    assert [7] * 3 == [filled[name] for name in ("g", "g_lower", "g_upper")]
 
 
 PAIRS, ROUNDS = 800, 4

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 WEIGHTS: Final = (0.03, 0.05, 0.08, 0.11, 0.13, 0.14, 0.13, 0.11, 0.08, 0.06, 0.04, 0.025, 0.015)
 """The parts w^2 of the final variance that a claim's stages take; they add up to 1."""
 
+COARSE: Final = 0.15
+"""Beyond this relative target answers are steep, and stages are more: of what the last may move less is spared."""
+WEIGHTS_COARSE: Final = (*WEIGHTS[:-2], 0.02, 0.012, 0.006, 0.002)
+
 GIVEN_UP: Final = 16
 """A group that is given up pays as much again as its looks, for an interval; at most what it may pay, over this."""
 
@@ -235,11 +239,11 @@ def claim_or_give_up(
     if hopeless.any():
         hopeless &= prices.beyond(prices.price(means, information, beta), means, information, room)
     looks = np.clip(information.sum(axis=0), 2 * PARTS, np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS)))
-    outputs = (len(prices.relative), len(groups))
+    outputs, stages = (len(prices.relative), len(groups)), WEIGHTS_COARSE if prices.relative.max() > COARSE else WEIGHTS
     lower, upper, after = np.empty(outputs), np.empty(outputs), held
     for some, weights, most in (
         (hopeless, (1.0,), looks),
-        (~hopeless, (1.0,) if prices.named_loss else WEIGHTS, room),
+        (~hopeless, (1.0,) if prices.named_loss else stages, room),
     ):
         chosen = np.flatnonzero(some)
         if not len(chosen):
@@ -255,7 +259,7 @@ def claim_or_give_up(
             better = prices.ratio(low, high) < np.where(np.isfinite(old[1]), prices.ratio(*old), np.inf)
             low, high = np.where(better, low, old[0]), np.where(better, high, old[1])
         lower[:, chosen], upper[:, chosen] = low, high
-        after = after.put(chosen, made if weights is WEIGHTS or prices.named_loss else made.only_told())
+        after = after.put(chosen, made if weights is stages or prices.named_loss else made.only_told())
     return lower, upper, after
 
 
@@ -297,7 +301,8 @@ def claim(
     guess = np.where(anew, mine.means, held.guess)
     size = shape.sum(axis=0)
     kept, used = np.sqrt(1 - part) * held.begun, (1 - part) * held.done
-    now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.base, kept, used)
+    spare = CAUTION * min(weights[-1], WEIGHTS[-1]) ** 0.5
+    now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.base, kept, used, spare)
     left, fresh_part = room // size, 1 - used
     planned = np.where(anew, np.minimum(ticks(prices, guess, shape, beta), left), held.planned)
     pause, lost = _Pause.none(shape), np.zeros(len(groups), np.bool_)
@@ -342,6 +347,7 @@ class _Clock:
         weighted: float64[lanes, n], the sum of w sqrt(t) X.
         time: float64[n], the sum of w sqrt(t).
         used: float64[n], the sum of w^2.
+        caution: by how much of their standard deviations it is to run on for what the last stage may move.
         end: float64[n], where the clock seemed to end when that was looked for last; 0 before.
     """
 
@@ -351,6 +357,7 @@ class _Clock:
     weighted: Floats
     time: Floats
     used: Floats
+    caution: float
     end: Floats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -379,7 +386,6 @@ class _Clock:
         """
         if self.prices.named_loss:
             return np.full(self.time.shape, np.inf)
-        caution = CAUTION * WEIGHTS[-1] ** 0.5
 
         def run(means: Floats, information: Ints, weighted: Floats, tick: Floats, clock: Floats) -> Floats:
             time, last = clock
@@ -390,7 +396,7 @@ class _Clock:
             for _ in range(turns):
                 values = (weighted + (end - time) * means) / end
                 variances = 1 / (tick * end**2)
-                doubt = caution * self.prices.doubt(values, variances) if doubt is None else doubt
+                doubt = self.caution * self.prices.doubt(values, variances) if doubt is None else doubt
                 excess = self.prices.excess(values, variances, self.beta, doubt)
                 end = np.maximum(end * np.clip(excess, 1 / _TURN, _TURN), time)
             return np.asarray(np.minimum(end, most))

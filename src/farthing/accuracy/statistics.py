@@ -39,6 +39,9 @@ _BULGE: Final = 2**0.5
 _BULGE_OF_SPREAD: Final = 2.5
 """The same for a variance, of which the mean's own interval has a smaller chance of a miss, and so a larger z."""
 
+_CUT: Final = 1.5
+"""An upper end seems cut where so many widths more are beyond the largest variance: it lies further out."""
+
 _OFF_CENTRE: Final = 0.25
 """Where plans assume a mean to lie: this part of the half range off the middle."""
 
@@ -317,13 +320,16 @@ class VarianceStatistic:
         """Return the derivatives of the variance (before the root), with what uncertain means and N add to that width.
 
         An unknown mean adds `z^2 var(mean)` to an interval, beside `z` times a standard deviation that is about
-        `width`: together about as much as if S's slope had `_BEND * width` more in its square. N is as in a ratio.
+        `width`: together about as much as if S's slope had `_BEND * width` more in its square. N is as in a ratio. If
+        an upper end seems cut, the lower one alone counts: N's slope is its pivot's, at a variance less by the width.
         """
         count, offset, variance = self._plain(values)
-        slopes = np.zeros_like(values)
+        slopes, tilt = np.zeros_like(values), offset**2 - variance + self.less
+        cut = variance + _CUT * width >= self.half**2
+        steep = np.where(cut, np.hypot(tilt + width, _BULGE * width), np.hypot(tilt, _BULGE_OF_SPREAD * width))
         slopes[self.squares] = 1 / count
         slopes[self.total] = np.sqrt(4 * offset**2 + _BEND * width) / count
-        slopes[self.count] = np.hypot(offset**2 - variance + self.less, _BULGE_OF_SPREAD * width) / count
+        slopes[self.count] = steep / count
         return slopes
 
     def squared_slopes(self, values: Floats, width: Floats) -> dict[int, Floats]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 POSTGRES: Final = ("postgres", "postgresql", "postgresql+psycopg")
 SPARK: Final = "spark"
+SYSTEM: Final = "system"
+"""The mark of what a server keeps about all of its tables: statistics have values of rows, sequences their number."""
+
 _FORMS: Final = "postgresql://user@host:5432/database#schema.table, or spark://host:7077#database.table"
 
 
@@ -60,15 +63,20 @@ class Addresses:
         """Refuse a public address of a protected table, or of what has rows in common with it, however it is written.
 
         Raises:
-            DataError: a server tells that both are one table, or cannot tell which tables they are.
+            DataError: a server tells that both are one table, cannot tell which tables they are, or keeps the public
+                one about its own tables.
         """
         private = [(kind, source) for source in protected if (kind := _kind_of(source)) is not None]
         named = [(kind, name) for name, source in public.items() if (kind := _kind_of(source)) is not None]
         known = {mark for each in private for mark in self._marks(*each)} if named else set()
         for kind, name in named if known else ():
-            if known & self._marks(kind, public[name]):
+            marks = self._marks(kind, public[name])
+            if (known | {SYSTEM}) & marks:
+                what = (
+                    "reads the server's own tables" if SYSTEM in marks else "is a protected table, or has rows of one"
+                )
                 raise DataError(
-                    f"the public table {name!r} is a protected table, or has rows of one",
+                    f"the public table {name!r} {what}",
                     rule="a public table holds facts that anyone may know",
                     got=shown_address(public[name]),
                     next_step="declare it as protected, or drop it; what a protected view reads beside rows of units "
@@ -113,8 +121,19 @@ def _postgres(server: str) -> Any:
 
 
 def _of_postgres(connection: Any, table: str) -> Any:
-    """Return a table of PostgreSQL, of the named schema or the first on the search path."""
+    """Return a table of PostgreSQL, of the named schema or the first on the search path.
+
+    Raises:
+        DataError: more than a schema is named: which table that is would be told apart by another reading of it.
+    """
     schema, dot, name = table.rpartition(".")
+    if "." in schema:
+        raise DataError(
+            "the address names more than a schema and a table",
+            rule=f"a table on a server is {_FORMS}",
+            got=table,
+            next_step="leave the database out after the #: it is named before",
+        )
     return connection.table(name, database=schema) if dot else connection.table(name)
 
 
@@ -122,12 +141,24 @@ def _told_by_postgres(connection: Any, table: str) -> Marks:
     """Return the numbers of cluster, database and relation, the same by each host, port, schema and spelling.
 
     Of a view there are those of all that it reads, of a table those of its partitions and heirs: a view, a partition
-    and a table that have rows in common have a number in common.
+    and a table that have rows in common have a number in common. What reads the server's own tables, or is a sequence,
+    has a mark of its own. The server notes no dependence on tables of its own: they are in the text of a view's plan.
+
+    Raises:
+        DataError: the server knows no such table.
     """
     named = ".".join('"' + part.replace('"', '""') + '"' for part in table.rpartition(".")[::2] if part)
     with connection.con.cursor() as cursor, connection.con.transaction():
         cursor.execute(_WHICH, {"table": named})
-        return frozenset(" ".join(map(str, row)) for row in cursor.fetchall())
+        found = cursor.fetchall()
+    if any(relation is None for _, _, relation, _ in found):
+        raise DataError(
+            "a server cannot tell which table an address names",
+            rule="beside a protected table, a public one is told apart from it by its server",
+            got=table,
+            next_step="write it as schema.table",
+        )
+    return frozenset([*(" ".join(map(str, row[:3])) for row in found), *(SYSTEM for row in found if row[3])])
 
 
 _WHICH: Final = """
@@ -142,12 +173,20 @@ WITH RECURSIVE read (relation) AS (
         WHERE ev_class = read.relation AND ev_type = '1'
           AND classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
           AND refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+        UNION ALL
+        SELECT number[1]::pg_catalog.oid
+        FROM pg_catalog.pg_rewrite
+        CROSS JOIN LATERAL pg_catalog.regexp_matches(ev_action::text, ' :relid ([1-9][0-9]*)', 'g') AS found (number)
+        WHERE ev_class = read.relation AND ev_type = '1'
     ) AS beyond (relation)
 )
 SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()),
        (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),
-       relation
+       relation,
+       nspname ~ '^(pg_|information_schema$)' OR relkind NOT IN ('r', 'p', 'v', 'm', 'f')
 FROM read
+LEFT JOIN pg_catalog.pg_class ON pg_class.oid = relation
+LEFT JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 """
 
 

@@ -12,7 +12,7 @@ from farthing.engines.duck.terms import quoted
 from farthing.engines.engine import engine_failed
 from farthing.engines.own import require_own
 from farthing.engines.reading import lakehouse, text
-from farthing.engines.reading.declared import matching
+from farthing.engines.reading.declared import matching, missing
 from farthing.engines.reading.footers import coarse, footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.engines.reading.version import shown
@@ -275,12 +275,7 @@ def _is_parquet(path: Path) -> bool:
     if path.name.lower().endswith(CSV_NAMES):
         return False
     if not path.exists():
-        raise DataError(
-            "no such file",
-            got=path,
-            next_step="check the path and the working folder",
-            rule="a table is a file that exists",
-        )
+        raise missing(path)
     what, next_step = next(
         (told for names, told in _OTHERS.items() if path.name.lower().endswith(names)),
         ("the name says neither Parquet nor CSV", "rename the file, or open it with DuckDB or ibis and pass the table"),
@@ -328,12 +323,7 @@ def _usable(path: Path) -> None:
     with suppress(OSError):
         size = path.stat().st_size
     if size is None:
-        raise DataError(
-            "no such file",
-            got=shown(path),
-            next_step="check the path and the working folder",
-            rule="a table is a file that exists",
-        )
+        raise missing(path)
     if not path.is_file():
         raise DataError("not a file", got=shown(path), rule="a table is a regular file", next_step="check the path")
     if size == 0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.accuracy import cell_sums
 from farthing.accuracy.jumps import JumpMap
 from farthing.accuracy.noise_laws import COARSEST, LAPLACE
 from farthing.accuracy.schedule import Schedule, StopRule
@@ -56,11 +57,13 @@ class Grid:
         max_groups: the most groups that one unit can move.
         sensitivity: by how many steps it can move each.
         step_log2: a step is 2^step_log2 in answer units.
+        many: how many groups are added up for each number that is told, all measured at one level.
     """
 
     max_groups: int
     sensitivity: int
     step_log2: int
+    many: int = 1
 
     @classmethod
     def of(cls, query: Query, total: Booked, *, flat: bool) -> Grid:
@@ -109,11 +112,24 @@ class Grid:
 
     def half_width(self, farthings: int, beta: float) -> float:
         """Return the half-width of one look, in answer units, by the integer law itself; where it is sure, a trace."""
+        if self.many > 1:
+            rate = geometric.rate_of(min(farthings, MOST_FARTHINGS), self.sensitivity)
+            whole = math.floor(cell_sums.geometric(self.many, rate, beta) * (1 + 1e-9))  # noise is whole steps
+            return max(whole, _TRACE) * self.step
         return max(geometric.half_width(farthings, self.sensitivity, beta), _TRACE) * self.step
 
     def price_of(self, absolute: float, beta: float) -> int:
-        """Return the least farthings a group whose noise stays within a distance in answer units."""
-        return geometric.price_of(absolute / self.step, self.sensitivity, beta)
+        """Return the least farthings a group whose noise stays within a distance in answer units.
+
+        Of sums of groups it is at most one more than `MOST_FARTHINGS`, which stands for none.
+        """
+        if self.many == 1:
+            return geometric.price_of(absolute / self.step, self.sensitivity, beta)
+        low, high = 0, MOST_FARTHINGS + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.half_width(middle, beta) <= absolute else (middle, high)
+        return high
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +186,7 @@ class LaplaceCountPricing:
 
 
 def plan_laplace_count(
-    frame: Frame, standing: HeldMeasurements | None = None, grid: Grid | None = None
+    frame: Frame, standing: HeldMeasurements | None = None, grid: Grid | None = None, many: int = 1
 ) -> Plan[LaplaceCountPricing]:
     """Return the plan of a chain of looks; without a cap it may use all that is left.
 
@@ -178,11 +194,13 @@ def plan_laplace_count(
         frame: what is asked.
         standing: what was shown before, or None.
         grid: the steps of what was shown before, or None.
+        many: how many groups are added up for the widest number that is told.
     """
     target = frame.target
     if grid is None:
         flat = target is None or target.relative == 0
         grid = Grid.of(frame.query, frame.budget.total, flat=flat)
+    grid = replace(grid, many=many)
     top = standing.top if standing is not None else (0,) * grid.max_groups
     cap, limit = _limit(frame, top, grid)
     relative = 0.0 if target is None else target.relative

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy import cell_sums
+from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
-from farthing.mechanisms.geometric import rate_of
 from farthing.mechanisms.laplace import MOST_FARTHINGS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from farthing.accuracy.joint_prices import Floats
     from farthing.accuracy.running_sums import RunningSums
-    from farthing.accuracy.target import Target
     from farthing.planning.laplace_count import Grid, LaplaceCountPricing
     from farthing.privacy.loss import Booked
 
+    Ints = NDArray[np.int64]
+
 _APART: Final = 1.02  # sums of about as many groups are told as surely as the largest of them
-_HALVED: Final = 80
-_STEPS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,12 @@ class LaplaceRunningTotalPricing:
 
     def widest(self, level: int) -> float:
         """Return the half-width of the largest sum, where each group is measured at a level."""
-        most = np.array([self.sums.many.max()])
-        return self.factor * float(half_widths(most, self.cells.grid, level, self.beta)[0])
+        return self.factor * self.cells.grid.half_width(level, self.beta)
+
+
+def largest(sums: RunningSums) -> int:
+    """Return how many groups the largest sum has, rounded up as `half_widths` does."""
+    return _rounded(int(_powers(sums.many).max()))
 
 
 def half_widths(many: Floats, grid: Grid, level: int, beta: float) -> Floats:
@@ -76,28 +80,34 @@ def half_widths(many: Floats, grid: Grid, level: int, beta: float) -> Floats:
 
     Guarantee: each sum misses its truth by more with probability beta at most.
     Proof: docs/proofs/session.answering.reuse.md: Chernoff's bound on independent two-sided geometric noise, which
-        grows with the number of groups: one that is rounded up is on the safe side.
+        grows with the number of groups: one that is rounded up is on the safe side. The noise is a whole number of
+        steps, so that a bound is as good as the whole number below it.
     Assumes: the level was fixed before anything of these groups was seen.
-    Rounds: up, to the width of a few more groups.
+    Rounds: the number of groups up; then the bound down to whole steps, which loses nothing.
     """
-    powers = np.ceil(np.log(many) / math.log(_APART) - 1e-9).astype(np.int64)
-    found = {int(power): _half_width(int(power), grid, level, beta) for power in np.unique(powers)}
+    powers = _powers(many)
+    found = {int(power): _half_width(_rounded(int(power)), grid, level, beta) for power in np.unique(powers)}
     return np.array([found[int(power)] for power in powers])
 
 
+def _powers(many: Floats) -> Ints:
+    """Return the powers of 1.02 that so many groups are rounded up to, int64[sums]."""
+    return np.asarray(np.ceil(np.log(many) / math.log(_APART) - 1e-9), np.int64)
+
+
+def _rounded(power: int) -> int:
+    """Return 1.02^power groups, rounded up."""
+    return 1 if power <= 0 else math.ceil(_APART**power * (1 + 1e-9))
+
+
 @lru_cache(maxsize=4096)
-def _half_width(power: int, grid: Grid, level: int, beta: float) -> float:
-    """Return the half-width of a sum of 1.02^power groups."""
-    if power <= 0:
-        return grid.half_width(level, beta)
-    cells = math.ceil(_APART**power * (1 + 1e-9))
-    return cell_sums.geometric(cells, rate_of(min(level, MOST_FARTHINGS), grid.sensitivity), beta) * grid.step
+def _half_width(many: int, grid: Grid, level: int, beta: float) -> float:
+    """Return the half-width of a sum of so many groups."""
+    return replace(grid, many=many).half_width(level, beta)
 
 
-def distance_of_cells(sums: RunningSums, grid: Grid, target: Target, beta: float) -> float:
-    """Return the distance within which each group is measured so that every sum is within the target.
-
-    Where no such distance is, as for a part of a row, it is one that is too small for anything.
+def target_of_largest(target: Target, factor: float) -> Target:
+    """Return the target of the largest sum, before it is multiplied by a factor: the distance alone.
 
     Raises:
         InvalidTarget: the target is relative alone: what the groups hold would choose how they are measured.
@@ -109,18 +119,4 @@ def distance_of_cells(sums: RunningSums, grid: Grid, target: Target, beta: float
             got=str(target),
             next_step="name a distance, too: absolute=100 counts rows",
         )
-    most = np.array([sums.many.max()])
-
-    def serves(distance: float) -> bool:
-        level = min(grid.price_of(distance, beta), MOST_FARTHINGS)
-        return bool(half_widths(most, grid, level, beta)[0] <= target.absolute)
-
-    low, high = target.absolute, target.absolute
-    for _ in range(_HALVED):
-        if serves(low):
-            break
-        low, high = low / 2, low
-    for _ in range(_STEPS if low < high else 0):
-        middle = (low + high) / 2
-        low, high = (middle, high) if serves(middle) else (low, middle)
-    return low
+    return Target(0.0, target.absolute / factor, target.confidence)

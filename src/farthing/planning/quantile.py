@@ -14,6 +14,7 @@ import numpy as np
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import ExponentialQuantile, compare
 from farthing.accuracy.quantile_ranks import WHOLE, QuantileGoal
+from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import Coin, worst_cost
 from farthing.planning.quantile_chains import QuantileChainsPricing, plan_quantile_chains
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantile_bisection import QuantileState
-    from farthing.accuracy.quantile_trail import Trail
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.planning.quantile_sought import QuantileFound, QuantileStanding
@@ -65,10 +65,10 @@ class QuantileBisectionPricing:
     held: Trail | None = None
     served: QuantileFound | None = None
 
-    def replayed(self) -> QuantileState:
-        """Return what is known without measuring anything."""
-        assert self.held is not None  # noqa: S101  # there is something to read
-        return self.descent.replayed(self.held, self.settled(len(self.held.paid)))
+    def replayed(self, groups: int) -> QuantileState:
+        """Return what is known of so many groups without measuring anything."""
+        held = Trail.nothing(groups) if self.held is None else self.held
+        return self.descent.replayed(held, self.settled(groups))
 
     def settled(self, groups: int) -> NDArray[np.bool_]:
         """Return the groups that earlier answers serve."""
@@ -198,18 +198,10 @@ def _worst(pricing: QuantileBisectionPricing, groups: int) -> tuple[int, int]:
     A group that waits for more reads at most its cap on the way to its answer, of which it has read some already.
     """
     most = pricing.coin.max_groups
-    if pricing.held is None:
-        left = pricing.descent.cap_grains * (most if pricing.served is None else min(most, _open(pricing, groups)))
-        return left, left
-    state = pricing.replayed()
+    state = pricing.replayed(groups)
     new = np.where(state.waits, np.maximum(pricing.descent.cap_grains - state.spent, 0), 0)
-    paid = pricing.held.paid
+    paid = np.zeros(groups, np.int64) if pricing.held is None else pricing.held.paid
     return worst_cost(paid + new, most) - worst_cost(paid, most), worst_cost(new, most)
-
-
-def _open(pricing: QuantileBisectionPricing, groups: int) -> int:
-    """Return how many groups earlier answers do not serve."""
-    return int((~pricing.settled(groups)).sum())
 
 
 def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
@@ -262,7 +254,7 @@ def _within_what_is_left(made: QuantileBisectionPricing, frame: Frame) -> Quanti
     """Return the plan with its cap lowered by what is held beside its way, where all that is left may be used."""
     if frame.cap is not None or made.held is None:
         return made
-    state = made.replayed()
+    state = made.replayed(len(made.held.paid))
     beside = int((made.held.paid - state.spent)[state.waits].max(initial=0))
     grains = max(made.descent.cap_grains - max(beside, 0), 1)
     return replace(made, descent=replace(made.descent, cap_grains=grains), sought=replace(made.sought, cap=grains))

@@ -11,6 +11,7 @@ import numpy as np
 from farthing.accuracy.quantile_chain_run import LEVELS
 from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_ranks import QuantileGoal
+from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import highest_level, worst_cost
 from farthing.mechanisms.laplace import MOST_FARTHINGS
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantile_bisection import QuantileState
-    from farthing.accuracy.quantile_trail import Trail
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.planning.quantile_sought import QuantileFound, QuantileStanding
@@ -49,11 +49,10 @@ class QuantileChainsPricing:
     held: Trail | None = None
     served: QuantileFound | None = None
 
-    def replayed(self) -> QuantileState:
-        """Return what is known without measuring anything."""
-        assert self.held is not None  # noqa: S101  # there is something to read
-        groups = len(self.held.paid)
-        return self.search.run(None, groups=groups, held=self.held, settled=self.settled(groups))
+    def replayed(self, groups: int) -> QuantileState:
+        """Return what is known of so many groups without measuring anything."""
+        held = Trail.nothing(groups) if self.held is None else self.held
+        return self.search.run(None, groups=groups, held=held, settled=self.settled(groups))
 
     def settled(self, groups: int) -> NDArray[np.bool_]:
         """Return the groups that earlier answers serve."""
@@ -98,10 +97,7 @@ def plan_quantile_chains(frame: Frame, standing: QuantileStanding) -> Plan[Quant
     paid = np.zeros(frame.query.groups, np.int64) if pricing.held is None else pricing.held.paid
     free, increase, fresh = standing.answer(pricing.sought) is not None, 0, 0
     if not free:
-        new = np.where(pricing.settled(frame.query.groups), 0, cap - paid)
-        if pricing.held is not None:
-            new = np.where(pricing.replayed().waits, cap - paid, 0)
-        new = np.maximum(new, 0)
+        new = np.maximum(np.where(pricing.replayed(frame.query.groups).waits, cap - paid, 0), 0)
         increase, free = worst_cost(paid + new, most) - worst_cost(paid, most), not new.any()
         fresh = 0 if free else cap * min(most, frame.query.groups)
     return frame.plan(

@@ -120,9 +120,15 @@ class QuantileStanding:
     trail: Trail | None = None
 
     def answer(self, asked: QuantileSought) -> QuantileFound | None:
-        """Return the newest answer that serves as a whole, one that met its own target first; or None."""
+        """Return the newest answer that serves as a whole, one that met its own target first; or None.
+
+        Where it met no sharper target of its own, a group is told what any answer tells that serves it.
+        """
         serving = [one for one in reversed(self.found) if one.serves(asked)]
-        return next((one for one in serving if one.met.all()), serving[0] if serving else None)
+        found = next((one for one in serving if one.met.all()), serving[0] if serving else None)
+        if found is None or found.met.all() or (served := self.served(asked)) is None:
+            return found
+        return _over(found, served)
 
     def served(self, asked: QuantileSought) -> QuantileFound | None:
         """Return what earlier answers tell of the groups that they serve, which are those met; None for none of them.

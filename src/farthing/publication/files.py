@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final
 
-from farthing.folders import renamed, writing
+from farthing.folders import named, taken, writing
 from farthing.publication.record import record
 from farthing.publication.statement import statement
 from farthing.query import outward
@@ -60,17 +60,19 @@ def holds(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def moved(near: Path, folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into an empty folder and rename it: the folder has all of them, or is not there.
+    """Write files into an empty folder and name it: a new folder has all of them, or is not there.
 
     Raises:
         DataError: it cannot be written.
         InvalidOption: the folder came to be in the meantime.
     """
     with writing(folder):
+        if folder.is_dir() and any(each.name != near.name for each in folder.iterdir()):
+            raise taken(folder)
         for path, data in files.items():
             (near / path).parent.mkdir(parents=True, exist_ok=True)
             (near / path).write_bytes(data)
-    renamed(near, folder)
+    named(near, folder)
 
 
 def _parquet(table: PrintedTable) -> bytes:

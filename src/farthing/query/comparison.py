@@ -11,7 +11,7 @@ import numpy as np
 from farthing.query.key_order import OrderKey, partitions, ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -26,6 +26,8 @@ MOST_CELLS: Final = 6
 _LEAST: Final = 2.0**-900
 """Where a number is divided by what is above zero: nearer to it than the grid of any sum, as if it were the limit."""
 _MOST: Final = 2.0**600
+_UNKNOWN: Final = 2.0**700
+"""What a divisor may be of which nothing is known: a number that is divided by it is told as zero."""
 
 
 class ReleasedNumbers(Protocol):
@@ -168,6 +170,16 @@ class Polynomial:
         pairs = product(self.parts, other.parts)
         return Polynomial.of({tuple(sorted(one + two)): a * b for (one, a), (two, b) in pairs})
 
+    def placed(self, places: Sequence[int]) -> Polynomial | None:
+        """Return the sum with other places of its cells; None where a cell would be multiplied by itself."""
+        found = Polynomial()
+        for cells, times in self.parts:
+            moved = tuple(sorted(places[cell] for cell in cells))
+            if len(set(moved)) < len(moved):
+                return None
+            found = found.plus(Polynomial.of({moved: times}))
+        return found
+
     def at(self, cells: Floats) -> Floats:
         """Return the sum at numbers float64[cells, n], float64[n]."""
         found = np.zeros(cells.shape[1])
@@ -214,23 +226,54 @@ class ComputedNumber:
         cells = tuple((name(one), None if where is None else where.renamed(name)) for one, where in self.cells)
         return replace(self, name=name(self.name), cells=cells)
 
+    @property
+    def joined(self) -> ComputedNumber:
+        """The same with cells that are one number counted once; as it is where they are multiplied, or all cancel."""
+        kept = list(dict.fromkeys(self.cells))
+        above, below = (terms.placed([kept.index(cell) for cell in self.cells]) for terms in (self.above, self.below))
+        if above is None or below is None or not below.parts or len(above.cells | below.cells) < len(kept):
+            return self
+        positive = tuple(self.positive[self.cells.index(cell)] for cell in kept)
+        return replace(self, cells=tuple(kept), above=above, below=below, positive=positive)
+
     def told(
         self, columns: Mapping[str, ReleasedNumbers], keys: pa.Table | None
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return values, lower and upper ends, and estimates, float64[groups]; NaN is NULL."""
         taken = [self._taken(columns[name], where, keys) for name, where in self.cells]
         value, lower, upper, estimate = (np.array([one[part] for one in taken]) for part in range(4))
-        none = np.isnan(lower).any(axis=0)
+        none = np.isnan(lower).any(axis=0) | self._divided_by_zero(lower, upper)
         if self.below.cells:
-            positive = np.array(self.positive)[:, None]
-            least = np.array([_LEAST if cell in self.below.cells else 0.0 for cell in range(len(self.cells))])[:, None]
-            lower, upper = (np.where(positive, np.maximum(end, least), end) for end in (lower, upper))
+            lower, upper = self._cut(lower, upper)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             low, high = self._ends(lower, upper)
             found = (np.clip(self._at(value), low, high), low, high, np.clip(self._at(estimate), low, high))
         filled = np.nan if self.otherwise is None else self.otherwise
         value, low, high, estimate = (np.where(none, filled, one) for one in found)
         return value, low, high, estimate
+
+    def _divided_by_zero(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+        """Return for which groups the divisor is zero for sure, as that of a default is: no number is told there."""
+        zero = np.ones(lower.shape[1], np.bool_)
+        for corner in self._corners:
+            zero &= self.below.at(np.where(corner, upper, lower)) == 0
+        return zero
+
+    def _cut(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Return ends without numbers below zero where there are none, and without zero where it is divided by them.
+
+        An interval that lies below that missed its truth: of a divisor nothing is known then but that it is above zero.
+        """
+        divides = np.array([cell in self.below.cells for cell in range(len(self.cells))])[:, None]
+        positive, least = np.array(self.positive)[:, None], np.where(divides, _LEAST, 0.0)
+        upper = np.where(positive & divides & (upper <= 0), _UNKNOWN, upper)
+        lower, upper = (np.where(positive, np.maximum(end, least), end) for end in (lower, upper))
+        return lower, upper
+
+    @property
+    def _corners(self) -> list[NDArray[np.bool_]]:
+        """Which end each cell takes, bool[cells, 1] for each corner."""
+        return [np.array(corner)[:, None] for corner in product((False, True), repeat=len(self.cells))]
 
     def _taken(self, cells: ReleasedNumbers, where: Neighbour | None, keys: pa.Table | None) -> tuple[Floats, ...]:
         """Return the numbers of a column that each group takes: values, ends and estimates."""
@@ -250,7 +293,7 @@ class ComputedNumber:
     def _ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Return the least and the greatest number between ends, float64[groups] twice."""
         low, high = np.full(lower.shape[1], np.inf), np.full(lower.shape[1], -np.inf)
-        corners = [np.array(corner)[:, None] for corner in product((False, True), repeat=len(self.cells))]
+        corners = self._corners
         falls, rises = (np.zeros(lower.shape[1], np.bool_) for _ in range(2))
         for corner in corners:
             below = self.below.at(np.where(corner, upper, lower))

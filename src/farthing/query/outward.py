@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Final
 
@@ -56,11 +57,26 @@ def cell(text: str) -> str:
 def dumped(value: Any, **how: Any) -> str:
     r"""Return plain values as JSON, exact, in which no character stands as it is that a terminal acts on.
 
-    >>> print(dumped({"key": "a\x9b", "city": "Köln"}))
-    {"key": "a\u009b", "city": "Köln"}
+    What is not finite is null: JSON has no other word for it.
+
+    >>> print(dumped({"key": "a\x9b", "city": "Köln", "r_upper": float("inf")}))
+    {"key": "a\u009b", "city": "Köln", "r_upper": null}
     """
-    text = json.dumps(value, ensure_ascii=False, default=str, **how)
+    text = json.dumps(finite(value), ensure_ascii=False, default=str, allow_nan=False, **how)
     return _IN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def finite(value: Any) -> Any:
+    """Return plain values in which what is not finite is None."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {name if isinstance(name, str) else str(name): finite(one) for name, one in value.items()}
+        case list() | tuple():
+            return [finite(one) for one in value]
+        case _:
+            return value
 
 
 def _escaped(found: re.Match[str]) -> str:

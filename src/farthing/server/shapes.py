@@ -28,6 +28,7 @@ from farthing.errors import (
     UnsupportedQuery,
 )
 from farthing.privacy.words import state
+from farthing.query.outward import finite
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -143,20 +144,7 @@ def dumped(value: Any) -> str:
     >>> dumped({"day": date(2024, 1, 2), "width": math.inf})
     '{"day": "2024-01-02", "width": null}'
     """
-    return json.dumps(_finite(value), default=str, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    """Return plain values in which every number is finite."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {name if isinstance(name, str) else str(name): _finite(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_finite(one) for one in value]
-        case _:
-            return value
+    return json.dumps(finite(value), default=str, allow_nan=False)
 
 
 def of_progress(progress: Progress, delta: float) -> dict[str, Any]:

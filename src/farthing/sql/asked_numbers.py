@@ -62,6 +62,16 @@ class Other:
     last: bool = False
     default: float | None = None
 
+    @property
+    def may_be_none(self) -> bool:
+        """Whether some groups have no such other one, so that the number is NULL there."""
+        return self.back not in (None, 0) and self.default is None
+
+
+def never_negative(read: Read, other: Other | None) -> bool:
+    """Return whether the truth of a number is never below zero."""
+    return least(read.aggregate) >= 0 and (other is None or (other.default or 0.0) >= 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -98,5 +108,5 @@ class Compared:
                 over, order = keys(other)
                 where = Neighbour(order, over, other.back, other.last, other.default)
             cells.append((column(read), where))
-            positive.append(least(read.aggregate) >= 0 and (other is None or (other.default or 0.0) >= 0))
-        return ComputedNumber(name, tuple(cells), self.above, self.below, tuple(positive), self.otherwise)
+            positive.append(never_negative(read, other))
+        return ComputedNumber(name, tuple(cells), self.above, self.below, tuple(positive), self.otherwise).joined

@@ -12,7 +12,7 @@ from farthing.query.comparison import MOST_CELLS, Polynomial
 from farthing.query.expressions import Literal
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
-from farthing.sql.asked_numbers import Compared, Other, Read
+from farthing.sql.asked_numbers import Compared, Other, Read, never_negative
 from farthing.sql.rounded import peeled
 from farthing.sql.total import REALS, function_name, is_whole_frame, read_share, total_in
 
@@ -160,8 +160,9 @@ class _FractionReader:
     def _guarded(self, node: Node) -> tuple[Node, float | None]:
         """Return what CASE WHEN number > 0 THEN ... ELSE ... END guards against division by nothing, and what is else.
 
-        As with NULLIF(number, 0), a number is told wherever there is a group: where it may be divided by nothing its
-        interval has no end.
+        The number is one that all of the divisor is multiplied by; so what is tested has no meaning but that. As with
+        NULLIF(number, 0), a number is told wherever there is a group: where it may be divided by nothing its interval
+        has no end.
         """
         branches, default = list(node.args.get("ifs") or []), node.args.get("default")
         nothing = default is None or type(default).__name__ == "Null"
@@ -169,14 +170,41 @@ class _FractionReader:
         if node.args.get("this") is not None or len(branches) != 1 or (last is None and not nothing):
             raise self._refused(node)
         test, body = branches[0].this, branches[0].args["true"]
-        if type(test).__name__ == "Not" and type(test.this).__name__ == "Is":
+        told = type(test).__name__ == "Not" and type(test.this).__name__ == "Is"
+        if told:
             against, known = test.this.this, type(test.this.expression).__name__ == "Null"
         else:
             against, known = test.this, type(test).__name__ in ("GT", "NEQ") and self._number(test.expression) == 0.0
-        guarded = self.fraction(against)[0].cells if known else frozenset()
-        if not guarded or not guarded <= self.fraction(body)[1].cells:
+        cell = self._only(against, above_zero=type(test).__name__ == "GT") if known else None
+        above, below = self.fraction(body)
+        none = {one for one in above.cells | below.cells if self._may_be_none(one)}
+        if (
+            cell is None
+            or not below.cells
+            or not all(cell in cells for cells, _ in below.parts)
+            or (last is not None and not none <= {cell})
+        ):
             raise self._refused(node)
         return body, last
+
+    def _only(self, node: Node, *, above_zero: bool) -> int | None:
+        """Return the released number that a node is, times a number; None for anything else.
+
+        Args:
+            node: the number.
+            above_zero: whether it has to be above zero wherever it is not zero.
+        """
+        above, below = self.fraction(node)
+        match above.parts, below.constant:
+            case (((int(cell),), times),), float(under):
+                sure = times / under > 0 and never_negative(*self.cells[cell])
+                return cell if sure or not above_zero else None
+        return None
+
+    def _may_be_none(self, cell: int) -> bool:
+        """Return whether a number is NULL for some groups."""
+        other = self.cells[cell][1]
+        return other is not None and other.may_be_none
 
     def _measured(self, node: Node) -> tuple[Polynomial, Polynomial] | None:
         """Return a part without other groups as the number that it is; None where it is computed of several.
@@ -261,7 +289,10 @@ class _FractionReader:
             return self._neighbour(first, number)
         if number != 0.0:
             raise self._refused(node)
-        return self.fraction(first)
+        found = self.fraction(first)
+        if function_name(node) != "NULLIF" and any(map(self._may_be_none, found[0].cells | found[1].cells)):
+            raise self._refused(node)
+        return found
 
     def _neighbour(self, window: Node, default: float | None) -> tuple[Polynomial, Polynomial]:
         """Return the number of another group."""

@@ -12,7 +12,7 @@ from farthing.query.schema import Schema
 from farthing.sql.arithmetic import is_arithmetic
 from farthing.sql.computed import check_whole, computed
 from farthing.sql.limit import read_limit, read_orders
-from farthing.sql.listing import read_number
+from farthing.sql.listing import free_name, read_number
 from farthing.sql.names import Names, Place
 from farthing.sql.released_columns import ENDS, EVERY
 from farthing.sql.released_numbers import Numbers, renamed_over, told_alike
@@ -21,7 +21,7 @@ from farthing.sql.rounded_above import called_above, hidden, read_twice
 from farthing.sql.total import total_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from farthing.query.aggregates import NamedAggregate
     from farthing.sql.asked import Asked
@@ -70,6 +70,9 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
         alike = next(name for name in folded if folded.count(name) > 1)
         what = "columns whose names differ in capitals only"
         raise source.refuse(what, "give each a name of its own", released.bodies.get(alike, select))
+    hiding = _unseen(asked, released, [str(node.alias) for node in select.expressions])
+    if hiding:
+        asked, released = _renamed(asked, released, hiding, select)
     below = released
     asked, released, made = _computed_above(asked, released, select, alias)
     before_rounding = hidden(below, released)
@@ -114,7 +117,11 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
 def _renamed(
     asked: Asked, released: ReleasedColumns, new: dict[str, str], select: Node
 ) -> tuple[Asked, ReleasedColumns]:
-    """Return a question whose columns have new names, and the columns of its answer."""
+    """Return a question whose columns have new names, and the columns of its answer.
+
+    Numbers that are not shown make way: nobody sees their names.
+    """
+    new = new | _unseen(asked, released, new.values())
     moved = {name + end: alias + end for name, alias in new.items() for end in EVERY}
 
     def name(old: str) -> str:
@@ -151,6 +158,18 @@ def _renamed(
         comparisons=comparisons,
     )  # fmt: skip
     return made, told
+
+
+def _unseen(asked: Asked, released: ReleasedColumns, aliases: Iterable[str]) -> dict[str, str]:
+    """Return free names for numbers that are not shown, where an alias is theirs or that of an end of theirs."""
+    wanted = {alias.casefold() for alias in aliases}
+    taken = wanted | {name.casefold() for name in (*asked.columns, *dict(released.groups), *released.numbers)}
+    found: dict[str, str] = {}
+    for name in released.numbers:
+        if name not in asked.columns and wanted & {(name + end).casefold() for end in EVERY}:
+            found[name] = free_name(f"{name}_2", taken)
+            taken.add(found[name].casefold())
+    return found
 
 
 def _with_columns(aftermath: Aftermath, names: Mapping[str, str]) -> Aftermath:
@@ -208,14 +227,13 @@ def _computed_above(
         read = None if body is None else _number_above(body, released)
         if body is None or read is None:
             continue
+        check_whole(node.this, asked, select, source)
         made = numbers.made(read)
         known = _known(made, asked, released)
         again = known in rounded and str(node.alias) != known
         if known is not None and read.rounding is not None and not again and not whole & {"*", known.casefold()}:
             found[id(node)], rounded[known], bodies[known.casefold()] = known, read.rounding, body
             continue
-        if known is None and total_in(body) is not None:
-            check_whole(node.this, asked, select, source)
         name = str(node.alias)
         if name.casefold() in bodies:
             raise source.refuse("a new name that is taken", "choose another alias", node)

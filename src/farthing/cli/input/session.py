@@ -86,9 +86,9 @@ def _refuse_exposed(config: Config) -> None:
         place = config.path_of(path)
         if is_address(path):
             continue
-        if place in protected(config) or any(typed_keys.same_file(Path(place), each) for each in protected(config)):
+        if any(place == each or typed_keys.shares_files(place, each) for each in protected(config)):
             raise InvalidOption(
-                f"the public table {name!r} is a protected table",
+                f"the public table {name!r} is a protected table, or has a file of one",
                 rule="a public table holds facts that anyone may know",
                 got=path,
                 next_step="declare it under [protected], or drop it from [public]",

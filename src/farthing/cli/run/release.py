@@ -16,7 +16,7 @@ from farthing.cli.input.session import opened
 from farthing.cli.run.plan import tell_plan
 from farthing.cli.run.progress import working
 from farthing.errors import InvalidOption, InvalidTarget, whole
-from farthing.folders import beside, taken, writing
+from farthing.folders import beside, require_free, writing
 from farthing.privacy.words import state
 from farthing.released_synthetic import BaseSynthetic
 from farthing.session.answering.release_options import ROWS
@@ -46,9 +46,10 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
                 plan = session.plan_release(workload, **asked)
             tell_plan(plan, as_json=as_json)
             return
-        folder = None if wanted.to is None else _free(Path(wanted.to))
-        if file is not None:
-            _free(file)
+        folder = None if wanted.to is None else Path(wanted.to)
+        for place in (folder, file):
+            if place is not None:
+                require_free(place)
         with working("looking for the cheapest noise, and measuring"):
             made = session.release(workload, **asked)
     rows = None if file is None else made.synthetic()
@@ -105,7 +106,7 @@ def _new_file(wanted: ReleaseOptions, workload: Any) -> Path | None:
     file = Path(wanted.synthetic)
     checks = {
         "of prefix sums, ranges, conditions or matrices": not isinstance(workload, Marginals) and not model,
-        "into a file that is there already": file.exists(),
+        "into a file that is there already": file.exists() or file.is_symlink(),
         "into a folder that is not there": not file.absolute().parent.is_dir(),
         "into a file that is not .parquet": file.suffix.lower() not in {".parquet", ".pq"},
     }
@@ -181,16 +182,6 @@ def _asked(
     kinds = {name: schema.require(name).value for name in columns}
     keys = {} if "keys" in left else question_keys(options, kinds, chosen, session, findable=False) or {}
     return goal | {"keys": keys, "bounds": bounds} | ({} if wanted.where is None else {"where": wanted.where})
-
-
-def _free(place: Path) -> Path:
-    """Return a place that can be written; refuse others before anything is paid."""
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise taken(place)
-    with writing(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    with beside(place):
-        return place
 
 
 def _facts(made: BaseRelease, files: list[Path]) -> dict[str, Any]:

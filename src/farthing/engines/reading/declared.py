@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import glob
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from farthing.engines.reading.version import shown
 from farthing.errors import DataError, InvalidOption
 from farthing.query import outward
 from farthing.query.reading import CSV_NAMES
@@ -22,10 +24,12 @@ def require_declared(tables: Mapping[str, Any]) -> None:
 
     Raises:
         InvalidOption: a table is the path or pattern of CSV files.
-        DataError: no file matches the pattern.
+        DataError: no file is there, or none matches the pattern.
     """
     for name, table in tables.items():
         if isinstance(table, str | Path) and is_csv(str(table)):
+            if not any(os.path.exists(file) for file in matching(str(table))):  # noqa: PTH110  # of no name it fails
+                raise missing(table)
             raise InvalidOption(
                 f"nothing says how the CSV table {name!r} is read",
                 rule="lines that do not fit how a CSV is read are left out, so its owner says how",
@@ -36,12 +40,13 @@ def require_declared(tables: Mapping[str, Any]) -> None:
 
 
 def is_csv(table: str) -> bool:
-    """Return whether a table is of CSV files, by the names of the files that its path or pattern finds.
+    """Return whether a table is of CSV files, by the names of the files that its path or pattern finds; no folder is.
 
     Raises:
         DataError: no file matches the pattern.
     """
-    return not is_address(table) and all(name.lower().endswith(CSV_NAMES) for name in matching(table))
+    files = () if is_address(table) or os.path.isdir(table) else matching(table)  # noqa: PTH112  # of no name it fails
+    return bool(files) and all(name.lower().endswith(CSV_NAMES) for name in files)
 
 
 def matching(named: str) -> tuple[str, ...]:
@@ -57,3 +62,13 @@ def matching(named: str) -> tuple[str, ...]:
             rule="a pattern matches at least one file",
         )
     return found
+
+
+def missing(path: str | Path) -> DataError:
+    """Return the refusal of a file that is not there."""
+    return DataError(
+        "no such file",
+        got=shown(path),
+        next_step="check the path and the working folder",
+        rule="a table is a file that exists",
+    )

@@ -73,16 +73,16 @@ class LaplaceCountMethod:
         """
         return replace(self, record=None)
 
-    def plan(self, frame: Frame) -> Plan[LaplaceCountPricing]:
-        """Return the plan, given what was shown before."""
+    def plan(self, frame: Frame, many: int = 1) -> Plan[LaplaceCountPricing]:
+        """Return the plan, given what was shown before, where so many groups at most are added up for what is told."""
         record = self.record
         if record is None:
-            return plan_laplace_count(frame)
+            return plan_laplace_count(frame, many=many)
         top = np.sort(record.measured.information)[-self.query.max_groups :]
         grid = Grid.at(self.query, record.measured.unit_log2)
         kept = reached(record.kept, record.measured, grid.per_farthing)
         standing = HeldMeasurements(held_in(record, kept), tuple(int(n) for n in top))
-        return plan_laplace_count(frame, standing, grid)
+        return plan_laplace_count(frame, standing, grid, many)
 
     def stored_answer(self, plan: Plan[LaplaceCountPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was shown before."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.accuracy.target import Target
-from farthing.planning.laplace_count import Grid
-from farthing.planning.laplace_running_total import LaplaceRunningTotalPricing, distance_of_cells, half_widths
+from farthing.mechanisms.laplace import MOST_FARTHINGS
+from farthing.planning.laplace_running_total import LaplaceRunningTotalPricing, half_widths, largest, target_of_largest
 from farthing.planning.share_of_total import places_of, share_of, sums_of
 from farthing.query.aggregates import NamedAggregate, Single
 from farthing.release import Cells
@@ -52,25 +51,18 @@ class LaplaceRunningTotalMethod:
         cells, target, factor = self.cells, frame.target, share_of(self.query).factor
         sums = sums_of(self.query, places_of(self.query))
         assert sums is not None  # noqa: S101  # it is a running total
-        each = None
-        if target is not None:
-            record = cells.record
-            new = Grid.of(cells.query, frame.budget.total, flat=True)
-            grid = new if record is None else Grid.at(cells.query, record.measured.unit_log2)
-            wanted = replace(target, absolute=target.absolute / factor) if target.absolute else target
-            each = Target(0.0, distance_of_cells(sums, grid, wanted, frame.beta), target.confidence)
-        made = cells.plan(replace(frame, query=cells.query, targets=(each,)))
+        each = None if target is None else target_of_largest(target, factor)
+        made = cells.plan(replace(frame, query=cells.query, targets=(each,)), largest(sums))
         pricing = LaplaceRunningTotalPricing(made.pricing, sums, factor, frame.beta)
-        half_width = pricing.widest(int(made.pricing.schedule.looks[-1]))
-        within = target is None or half_width <= target.absolute * (1 + 1e-9)
+        served = target is not None and pricing.widest(MOST_FARTHINGS) <= target.absolute
         return frame.plan(
             cap=made.cap,
-            target_price=None if made.reachable and not within else made.target_price,
+            target_price=made.target_price if served else None,
             worst_price=made.worst_price,
             fresh_price=made.fresh_price,
-            half_width=half_width,
-            reachable=made.reachable and within,
-            hopeless=made.hopeless or not (within or made.free),
+            half_width=factor * made.half_width,
+            reachable=made.reachable,
+            hopeless=made.hopeless,
             free=made.free,
             pricing=pricing,
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.errors import InvalidTarget
+from farthing.errors import InvalidKeys, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.mechanisms.keys import GaussianKeys, OptimalKeys
 from farthing.planning.private_keys import plan_private_keys
@@ -20,6 +20,7 @@ from farthing.privacy.loss import Pure, Zcdp
 from farthing.query import Keys, Schema
 from farthing.query.aggregates import Count, CountUnits
 from farthing.query.keys import empty_keys
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.query.words import about, describe
 from farthing.release import Answer, Cells
 from farthing.rounding import DELTA_COIN, coins_up
@@ -177,7 +178,21 @@ def _search(context: Context, question: CheckedQuestion, request: Request) -> Ke
             got=f"{price!r} for groups of {above:,} units",
             next_step="raise found_above, or allow more with cap= or max_epsilon=",
         )
+    if stored is None:
+        _check_shares(question)
     return KeySearch(identity, rule, above, price, None if stored is None else read_keys(stored.blob))
+
+
+def _check_shares(question: CheckedQuestion) -> None:
+    """Refuse shares of a total before any group was found: of one group alone there is none, and that was paid for."""
+    shares = [output.name for output in question.outputs if isinstance(output.aggregate, ShareOfTotal)]
+    if shares:
+        raise InvalidKeys(
+            "shares of a total of groups that were not found yet",
+            rule="a share is that of one group in the total of several",
+            got=f"keys='private' for {', '.join(shares)}",
+            next_step="list the groups; or find them first, with COUNT(*) under the same found_above and confidence",
+        )
 
 
 def _found_above(question: CheckedQuestion, request: Request) -> int:

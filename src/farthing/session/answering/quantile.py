@@ -86,9 +86,7 @@ class QuantileMethod:
         pricing = plan.pricing
         found = self.standing.answer(pricing.sought)
         if found is None and not isinstance(pricing, QuantileChoicePricing):  # a choice is free where it was made
-            found = pricing.served
-            if pricing.held is not None:
-                found = QuantileFound.of(pricing.sought, pricing.replayed(), pricing.served)
+            found = QuantileFound.of(pricing.sought, pricing.replayed(self.query.groups), pricing.served)
         assert found is not None  # noqa: S101  # a plan is free where something stands
         return AskOutcome((_cells(found),), np.zeros(self.query.groups), plan.worst_price)
 

@@ -51,6 +51,9 @@ _LARGE = 1 << 29
 _WHOLE = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
 """The types that whole numbers are written in where they are small enough."""
 
+_NARROW = b"-narrow"
+"""What the form of such a record ends with: older versions, which would compute in these types, refuse it."""
+
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, MemoryError)
 """What reading bytes that are not ours may raise, beside the errors of Arrow."""
 
@@ -142,7 +145,10 @@ def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
     import pyarrow as pa
 
     many = max(map(len, columns.values()), default=0) > _MANY
-    written = pa.table({name: _narrow(column) for name, column in columns.items()} if many else columns)
+    held = {name: _narrow(column) for name, column in columns.items()} if many else columns
+    if any(held[name] is not columns[name] for name in held):
+        metadata = {form + _NARROW: facts for form, facts in metadata.items()}
+    written = pa.table(held)
     plain = many and written.nbytes <= _LARGE
     return _written(written.replace_schema_metadata(metadata), compression=None if plain else "zstd")
 
@@ -166,7 +172,8 @@ def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
     table = _read(blob)
     try:
         metadata = table.schema.metadata or {}
-        facts = json.loads(metadata[next((form for form in forms if form in metadata), forms[0])])
+        held = next((form for form in (*forms, *(form + _NARROW for form in forms)) if form in metadata), forms[0])
+        facts = json.loads(metadata[held])
         return {name: _wide(table.column(name).to_numpy()) for name in table.column_names}, facts
     except _DAMAGED as error:
         problem = error

@@ -12,7 +12,7 @@ from farthing.engines.duck.terms import quoted
 from farthing.engines.engine import engine_failed
 from farthing.engines.own import require_own
 from farthing.engines.reading import lakehouse, text
-from farthing.engines.reading.declared import matching, missing
+from farthing.engines.reading.declared import PARQUET, matching, missing
 from farthing.engines.reading.footers import coarse, footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.engines.reading.version import shown
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.engines.reading.version import Version
-
-PARQUET: Final = (".parquet", ".pq")
 
 
 class RowSource(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.reading.version import shown
 from farthing.errors import DataError, InvalidOption
@@ -15,6 +15,9 @@ from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+PARQUET: Final = (".parquet", ".pq")
+"""How the names of Parquet files end."""
 
 
 def require_declared(tables: Mapping[str, Any]) -> None:
@@ -40,13 +43,14 @@ def require_declared(tables: Mapping[str, Any]) -> None:
 
 
 def is_csv(table: str) -> bool:
-    """Return whether a table is of CSV files, by the names of the files that its path or pattern finds; no folder is.
+    """Return whether a table is of CSV files, by the names of what it finds: some are, and none is Parquet.
 
     Raises:
         DataError: no file matches the pattern.
     """
     files = () if is_address(table) or os.path.isdir(table) else matching(table)  # noqa: PTH112  # of no name it fails
-    return bool(files) and all(name.lower().endswith(CSV_NAMES) for name in files)
+    kinds = {kind for name in files for kind in (CSV_NAMES, PARQUET) if name.lower().endswith(kind)}
+    return kinds == {CSV_NAMES}
 
 
 def matching(named: str) -> tuple[str, ...]:

@@ -188,7 +188,7 @@ def lockdown() -> tuple[str, ...]:
         rows.write_text("x\n1\n2\n")
         file.write_text("x\n1\n2\n")
         opened = []
-        for table in (str(rows), pa.table({"x": [1, 2]})):
+        for table in (farthing.Csv(str(rows)), pa.table({"x": [1, 2]})):
             with farthing.Session(table, budget=farthing.Budget(mu=1)) as session:
                 connection = session._engine._connection
                 opened += [

@@ -1115,8 +1115,8 @@ CHAINS = (
     _one(
         "measurements after a failed ask thrown away",
         "session/core/merging.py",
-        "    if current is None or current == read:\n",
-        "    if current is None:\n",
+        "    if current == read and (worth is None or receipt.exclusive or worth(current)):\n",
+        "    if current == read and receipt.exclusive:\n",
         "kept",
     ),
     _one(

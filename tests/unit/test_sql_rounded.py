@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farthing import Budget, Session
@@ -68,6 +68,7 @@ def test_other_rounding_is_refused(number, construct):
     assert construct == caught.value.construct
 
 
+@example(1.1, 0.0, 0.0, 0.01, "CEIL")
 @given(
     st.floats(-1e12, 1e12),
     st.floats(0, 1e6),

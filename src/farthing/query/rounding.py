@@ -66,7 +66,7 @@ class Rounding:
         """Return values with their lower and upper ends as they are shown."""
         if self.first is not None:
             value, lower, upper = self.first.told(value, lower, upper)
-        low, high = self._outward(lower, "FLOOR"), self._outward(upper, "CEIL")
+        low, high = self._by(lower, "FLOOR"), self._by(upper, "CEIL")
         low = np.where(low > lower, low - self.step, low)
         high = np.where(high < upper, high + self.step, high)
         return np.clip(self._one(value), low, high), low, high
@@ -97,10 +97,10 @@ class Rounding:
 
     def _one(self, numbers: Floats) -> Floats:
         """Return the multiples of the step that numbers become by this rounding alone."""
-        return self._back(WAYS[self.way](self._steps(numbers)), numbers)
+        return self._by(numbers, self.way)
 
-    def _outward(self, numbers: Floats, way: str) -> Floats:
-        """Return ends in one direction; an end that is a multiple of the step but for arithmetic is that."""
+    def _by(self, numbers: Floats, way: str) -> Floats:
+        """Return multiples of the step; a number that is one but for arithmetic, as 1.1 in steps of .01, stays it."""
         steps = self._steps(numbers)
         near = np.round(steps)
         with np.errstate(invalid="ignore"):

@@ -40,29 +40,29 @@ VARIANCE_PARTS: Final[tuple[int, ...]] = (5, 7, 8)
 """The parts that go to rows, sum and squares."""
 
 SINGLE: Final = 0.91
-"""The part of beta at which a look's interval is made, where what a target allows hardly changes within its width;"""
+"""The part of beta at which a look's interval is made, where what a target allows hardly changes within its width."""
 
 TILTED: Final = 1.6
-"""where it changes by the part t of itself, exp(-TILTED t^2) times that."""
+"""Where what a target allows changes by the part t of itself, the interval is made at exp(-TILTED t^2) times SINGLE."""
 
 USUAL: Final = 0.05
 UNSURE: Final = 0.2
-"""Of a larger beta than USUAL it is (USUAL/beta)^UNSURE times that."""
+"""For a beta above USUAL, that part is multiplied by (USUAL/beta)^UNSURE."""
 
 MOST_TILT: Final = 0.8
 """The largest t that this is held against simulations for: rules for coarser targets are made for a sharper one."""
 
 OTHER_SIDE: Final = 0.55
-"""What t counts where a relative target rules and the bend of the tangent outweighs it: at the far end from 0."""
+"""t is multiplied by this at the far end from 0, where a relative target rules and the tangent bends the other way."""
 
 COARSEST_SPREAD: Final = 0.6
 """The coarsest relative target that a rule for a variance is made for; for its root half of that."""
 
 FUTILE_SHARE: Final = 0.02
-"""The part of beta for groups that are given up,"""
+"""The part of beta for groups that are given up, shared by the looks of GIVING_UP."""
 
 GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
-"""at these parts of the cap."""
+"""A group may be given up where it has paid its cap divided by one of these."""
 
 NO_ROOM_SHARE: Final = 0.01
 """The part of beta at which a group is told that may pay no more than it has paid."""

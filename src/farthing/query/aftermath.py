@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from farthing.query.expressions import (
     Operator,
     Or,
     Scalar,
+    all_of,
     columns_of,
     walk,
 )
@@ -93,6 +94,18 @@ class Aftermath:
                     rule="HAVING and ORDER BY compare answer columns, with + - * /, ABS, ROUND, FLOOR and CEIL",
                     next_step="filter or sort the answer in your own program: that is free",
                 )
+
+    @property
+    def cuts(self) -> bool:
+        """Whether groups are left out by their place."""
+        return self.limit is not None or self.offset > 0
+
+    def then(self, having: Expression | None, order: tuple[Order, ...], limit: int | None, offset: int) -> Aftermath:
+        """Return what is done by it, and then by a SELECT above: its order, what both keep, the smaller limit."""
+        parts = [part for part in (self.having, having) if part is not None]
+        kept = all_of(*parts) if parts else None
+        most = min((one for one in (self.limit, limit) if one is not None), default=None)
+        return replace(self, having=kept, order=order or self.order, limit=most, offset=offset or self.offset)
 
     @property
     def shows_all(self) -> bool:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MOST_CELLS: Final = 6
 """The most released numbers that one number is computed of."""
 
-
 _LEAST: Final = 2.0**-900
 """Where a number is divided by what is above zero: nearer to it than the grid of any sum, as if it were the limit."""
 _MOST: Final = 2.0**600

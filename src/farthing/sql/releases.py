@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.query.aftermath import Aftermath
 from farthing.query.comparison import ComputedNumber
-from farthing.query.expressions import And, Column, Expression, columns_of, rewrite
+from farthing.query.expressions import Column, Expression, all_of, columns_of, rewrite
 from farthing.query.schema import Schema
 from farthing.sql.arithmetic import is_arithmetic
 from farthing.sql.computed import check_whole, computed
@@ -44,7 +44,7 @@ def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
             conditions.append(reader.within(clause.upper()).whole(node.this))
             with reader.source.located(node.this):
                 Aftermath(conditions[-1])
-    condition = And(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
+    condition = all_of(*conditions) if conditions else None
     order = select.args.get("order")
     keys = read_orders(order, reader, released.columns)
     limit, offset = read_limit(reader.source, select)
@@ -99,16 +99,11 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     if read_twice(asked.aftermath, read, below, before_rounding):
         advice = "round it once, or give the second one a name of its own"
         raise source.refuse("a condition on a number that is rounded twice", advice, select)
-    cut = before.limit is not None or before.offset > 0
-    if cut and (condition is not None or keys or offset):
+    if before.cuts and (condition is not None or keys or offset):
         raise source.refuse("WHERE, ORDER BY or OFFSET of an answer that LIMIT cut", "write LIMIT above them", select)
-    parts = tuple(part for part in (before.having, condition) if part is not None)
-    having = And(parts) if len(parts) > 1 else next(iter(parts), None)
-    most = [one for one in (before.limit, limit) if one is not None]
     with source.located(select):
-        rounded = tuple(released.rounded.items())
-        rows = min(most, default=None), offset or before.offset
-        after = Aftermath(having, keys or before.order, *rows, rounded, released.comparisons)
+        both = before.then(condition, keys, limit, offset)
+    after = replace(both, rounded=tuple(released.rounded.items()), comparisons=released.comparisons)
     told = replace(asked, aftermath=after, columns=columns), above
     new = {name: alias for name, alias in items if name != alias}
     return _renamed(*told, new, select) if new else told

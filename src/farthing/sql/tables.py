@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from farthing.query.expressions import And, Column, Compare, Expression, Operator, check
+from farthing.query.expressions import And, Column, Compare, Expression, Operator, all_of, check
 from farthing.query.joins import Join
 from farthing.sql.names import Names, Place
 from farthing.sql.per_unit import GATHERED, beside, makes_rows, named_rows, per_unit_rows
@@ -350,7 +350,7 @@ def _using(source: SqlText, using: list[Any], of: tuple[Names, Place, Names]) ->
         with source.located(node):
             check(equal, names.schema)
         parts.append(equal)
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    return all_of(*parts)
 
 
 def _check_unit(source: SqlText, node: Node, owned: Owned, on: Expression, of: tuple[Flat, str]) -> None:

@@ -27,6 +27,7 @@ from farthing.query.expressions.tree import (
     Not,
     Or,
     Scalar,
+    all_of,
 )
 from farthing.query.expressions.typing import MOST_DEPTH, MOST_NODES, check, explicit, operand_type, type_of
 from farthing.query.expressions.values import Column, FunctionName, Literal, Operand, Operator, Value
@@ -55,6 +56,7 @@ __all__ = [
     "Or",
     "Scalar",
     "Value",
+    "all_of",
     "check",
     "children",
     "columns_of",

@@ -101,6 +101,11 @@ class And:
         return " AND ".join(map(_inner, self.operands))
 
 
+def all_of(*conditions: Expression) -> Expression:
+    """Return the condition that all of one or more conditions hold."""
+    return conditions[0] if len(conditions) == 1 else And(conditions)
+
+
 @dataclass(frozen=True, slots=True)
 class Or:
     """TRUE when any operand is; at least one operand."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
 from farthing.query import Bounds
 from farthing.query.aggregates import Count, Sum
-from farthing.query.expressions import And, Call, Case, Column, Compare, FunctionName, IsNull, Literal, Operator
+from farthing.query.expressions import And, Call, Case, Column, Compare, FunctionName, IsNull, Literal, Operator, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ def _condition(query: Query, row: dict[str, Any]) -> Expression:
     for name, value in row.items():
         scalar = scalars.get(name, Column(name))
         parts.append(IsNull(scalar) if value is None else Compare(scalar, Operator.EQ, Literal(value)))
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    return all_of(*parts)
 
 
 def _refused(by: Any, groups: object) -> UnsupportedQuery | InvalidKeys:

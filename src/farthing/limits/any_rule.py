@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     Float64 = NDArray[np.float64]
 
-_SHAVE: Final = 1 - 1e-3
-"""For the meshes, whose errors are a few parts in ten thousand."""
+_SHAVE: Final = 1 - 2e-3
+"""For the meshes, whose errors are below a thousandth."""
 
 _LEAST_BETA: Final = 1e-6
 
@@ -50,7 +50,7 @@ def sizes_limit(relative: float, *, beta: float) -> SizesLimit:
         than `mu_squared`, and no rule that is epsilon-DP ex post less than `epsilon`.
     Proof: docs/proofs/limits.any_rule.md, sections 2 and 3.
     Assumes: sizes are real numbers; so limits are of counts whose target is well above one row. No absolute target.
-    Rounds: down; by a thousandth, since minima are taken over meshes.
+    Rounds: down; by two thousandths, since minima are taken over meshes.
 
     >>> limit = sizes_limit(0.3, beta=0.05)
     >>> f"{limit.mu_squared:.3f} {limit.epsilon:.3f}"
@@ -100,7 +100,7 @@ def answers_limit(workload: ArrayLike, widths: ArrayLike, *, beta: float) -> flo
     return float(ndtri(beta / 2)) ** 2 * gamma_2(W / h[:, None]) ** 2 * (1 - 1e-9)
 
 
-_TILTS: Final = tuple(np.linspace(0, 0.999, 34).tolist())
+_TILTS: Final = (*np.arange(0, 1, 0.05).tolist(), 0.999)
 """Of the prior law's slope, as parts of epsilon."""
 
 
@@ -108,10 +108,10 @@ def _gaussian(relative: float) -> Float64:
     """Return float64[truths, 2]: the price (relative K)^2, in the mean, and the least chance of a miss, where the truth
     is K noises and K is normal, of mean m and variance 1, but for values below 0.
     """
-    m = np.concatenate([np.linspace(-30, 0, 300), np.arange(0, 7.5, 0.0025) / relative])[:, None]
+    m = np.concatenate([np.linspace(-30, 0, 100), np.arange(0, 7.5, 0.01) / relative])[:, None]
     hazard = np.exp(-(m**2) / 2 - log_ndtr(m)) / math.sqrt(2 * math.pi)
     price = relative**2 * (1 + m**2 + m * hazard)
-    middle = np.maximum(m, 0) + np.where(m > 0, np.linspace(-0.5, 5.5, 600), np.geomspace(1e-3, 12, 600))
+    middle = np.maximum(m, 0) + np.where(m > 0, np.linspace(-0.5, 5.5, 300), np.geomspace(1e-3, 12, 300))
     low, high = np.maximum(middle * (1 - relative), 0), np.maximum(middle, 0) * (1 + relative)
     positive = log_ndtr(m)
     missed = np.exp(log_ndtr(m - high) - positive) - np.expm1(log_ndtr(m - low) - positive)

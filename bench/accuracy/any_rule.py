@@ -27,10 +27,12 @@ from several_quantiles import ASKED
 
 from farthing.accuracy.noise_laws import LAPLACE
 from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_choice import ExponentialQuantile
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
 from farthing.limits import answers_limit, search_limit, sizes_limit
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
+from farthing.rounding import FARTHING
 
 RELATIVE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 RANKS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005))
@@ -49,12 +51,15 @@ def sizes(runs):
         found = oracle.cells(relative, floor, BETA, truths, runs=runs, rng=np.random.default_rng(20_261_123))
         paid = np.mean([each["mu2"] * (relative * each["truth"]) ** 2 for each in found]) / ndtri(BETA / 2) ** 2
         tamed = max(limit.epsilon, absurd.spread_bound(relative, BETA, LAPLACE))
-        print(f"| {relative:.0%} | {limit.mu_squared:.3f} | {paid:.3f} | {limit.epsilon:.3f} | {tamed:.2f} |", flush=True)
+        print(
+            f"| {relative:.0%} | {limit.mu_squared:.3f} | {paid:.3f} | {limit.epsilon:.3f} | {tamed:.2f} |", flush=True
+        )
 
 
-def hidden(q, rank, rows, stretch, groups, rng):
+def hidden(q, rank, *, rows, stretch, groups):
     """Return int64[groups, rows], the leaves of rows with a lump in a stretch of the range, each group another."""
     limit = search_limit((LEAVES - 2) // stretch, rows, q, rank=rank, beta=BETA)
+    rng = np.random.default_rng(20_261_123)
     first = 1 + stretch * rng.integers((LEAVES - 2) // stretch, size=groups)
     lump = first[:, None] + np.arange(limit.lump) * stretch // limit.lump
     low, high = np.zeros((groups, limit.below)), np.full((groups, rows - limit.below - limit.lump), LEAVES - 1)
@@ -64,22 +69,24 @@ def hidden(q, rank, rows, stretch, groups, rng):
 def anywhere(groups, rows):
     """Print what a quantile costs that may be anywhere."""
     print("| stretch | q | rank | any rule / one test | of ranks | ours | ours / of ranks | met | misses "
-          "| pure: ours / any rule | misses |")  # fmt: skip
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+          "| pure: ours / any rule | one choice / any rule | misses |")  # fmt: skip
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for stretch in STRETCHES:
         for q, rank in RANKS:
-            leaf, limit = hidden(q, rank, rows, stretch, groups, np.random.default_rng(20_261_123))
+            leaf, limit = hidden(q, rank, rows=rows, stretch=stretch, groups=groups)
             ranks, asked = ranks_of(leaf), QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank)
             noisy = NoisyRanks(ranks, asked, seeded(9))
             state = QuantileBisection(asked, BETA, 1 << 61).run(noisy.measure, noisy.measure_count, groups=groups)
             paid = float(state.paid.mean()) * float(GRAIN)
             one_test = (2 * float(ndtri(BETA)) * max(q, 1 - q) / (rank * rows)) ** 2
             _, chains = pure_quantiles.found_at(q, rank, ranks)
-            epsilon = float(chains.paid.mean()) * float(pure_quantiles.FARTHING)
+            epsilon = float(chains.paid.mean()) * float(FARTHING)
+            choice = ExponentialQuantile(asked).price(asked.slack * rows, beta=BETA) * float(FARTHING)
             print(
                 f"| {stretch} | {q} | {rank:.1%} | {limit.mu_squared / one_test:.2f} | {limit.of_ranks / one_test:.2f} "
                 f"| {paid / one_test:.2f} | {paid / limit.of_ranks:.2f} | {state.met.mean():.3f} "
                 f"| {pure_quantiles.off_target(state, leaf, q, rank).mean():.2%} | {epsilon / limit.epsilon:.2f} "
+                f"| {choice / limit.epsilon:.2f} "
                 f"| {pure_quantiles.off_target(chains, leaf, q, rank).mean():.2%} |",
                 flush=True,
             )
@@ -105,7 +112,7 @@ def main():
     options = parser.parse_args()
     tables = {
         "sizes": lambda: sizes(200 if options.quick else 2_000),
-        "anywhere": lambda: anywhere(50 if options.quick else 400, 10_000),
+        "anywhere": lambda: anywhere(50 if options.quick else 200, 10_000),
         "together": together,
     }
     for name, table in tables.items():

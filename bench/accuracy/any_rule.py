@@ -8,9 +8,10 @@ docs/proofs/limits.any_rule.md and docs/proofs/limits.quantiles.md, "Anywhere".
   that also keep absurd values out (`absurd.py`).
 - anywhere: a quantile by rank of data with one lump, just large enough that its place alone is right, or the same rows
   spread evenly over a stretch of leaves; where it is, is drawn. The oracle tests the place once (`quantiles.py`).
+- told: a search that is told all but the place of the lump, follows what it believes, and stops when it is sure.
 - together: several quantiles of even data, over the mean of each alone, both by the best rules there are.
 
-    python bench/accuracy/any_rule.py [--quick] [--only sizes|anywhere|together]
+    python bench/accuracy/any_rule.py [--quick] [--only sizes|anywhere|told|together]
 """
 
 from __future__ import annotations
@@ -92,6 +93,25 @@ def anywhere(groups, rows):
             )
 
 
+def told(runs):
+    """Print what a search pays that is told all but the place of a lump: the rows, and that it is there."""
+    places, half, rng = LEAVES - 2, 1.0, np.random.default_rng(20_261_123)
+    for look in (0.4, 0.2, 0.1):
+        spent, right = np.zeros(runs), np.zeros(runs, bool)
+        for run in range(runs):
+            place, belief = rng.integers(places), np.full(places, 1 / places)
+            while belief.max() < 0.91:
+                at = int(np.argmin(np.abs(np.cumsum(belief) - 0.5)))
+                shown = (half if at >= place else -half) + rng.standard_normal() / np.sqrt(look)
+                belief[: at + 1] *= np.exp(2 * half * look * shown)
+                belief /= belief.sum()
+                spent[run] += look
+            right[run] = belief.argmax() == place
+        over = spent.mean() / (2 * float(ndtri(BETA))) ** 2
+        error = spent.std() / np.sqrt(runs) / (2 * float(ndtri(BETA))) ** 2
+        print(f"looks of {look}: {over:.2f} +- {error:.2f} times one test, right in {right.mean():.1%}", flush=True)
+
+
 def together():
     """Print what several quantiles cost at least, over one of them."""
     print("| quantiles | least of all / mean of each alone | / the most expensive |")
@@ -108,11 +128,12 @@ def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer runs")
-    parser.add_argument("--only", choices=("sizes", "anywhere", "together"), help="one table alone")
+    parser.add_argument("--only", choices=("sizes", "anywhere", "told", "together"), help="one table alone")
     options = parser.parse_args()
     tables = {
         "sizes": lambda: sizes(200 if options.quick else 2_000),
         "anywhere": lambda: anywhere(50 if options.quick else 200, 10_000),
+        "told": lambda: told(50 if options.quick else 400),
         "together": together,
     }
     for name, table in tables.items():

@@ -33,7 +33,7 @@ def _answers() -> tuple[str, ...]:
 
 
 def _searches() -> tuple[str, ...]:
-    """A coin that tells the lump's leaf, and any other one as often as each: and that the lump is the least there is."""
+    """A coin that tells the lump's leaf, and each other one as often: and the lump is the least there is."""
     said, places, rows = [], 8, 1_000
     for q, rank in ((0.5, 0.125), (0.75, 0.0625)):
         limit = search_limit(places, rows, q, rank=rank, beta=BETA)

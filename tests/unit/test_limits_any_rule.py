@@ -1,6 +1,7 @@
 """What any rule pays in the mean over truths: beside direct minima, and rules that stop where they like."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_the_limit_of_sizes_under_a_pure_budget_is_a_least_value():
 
         ends = sorted({0.0, top, low, high, top + 60})
         whole, first, served = 0.0, 0.0, 0.0
-        for left, right in zip(ends, ends[1:], strict=False):
+        for left, right in pairwise(ends):
             mass = quad(density, left, right)[0]
             whole, served = whole + mass, served + mass * (low <= (left + right) / 2 <= high)
             first += quad(lambda k: k * density(k), left, right)[0]

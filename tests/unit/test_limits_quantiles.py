@@ -146,7 +146,9 @@ def test_the_limits_of_a_search_are_those_of_coins():
     assert limit.mu_squared == limit.of_ranks == pytest.approx(2 * coin / 22**2)
     assert limit.epsilon == pytest.approx(0.95 * math.log(0.95 * 62) / 22)
     assert search_limit(62, 1000, 0.9, rank=0.05, beta=0.05).of_ranks == pytest.approx(8 * 0.81 * coin / 102**2)
-    assert search_limit(62, 100, 0.1, rank=0.1, beta=0.05).lump == search_limit(62, 3, 0.5, rank=0.5, beta=0.1).lump == 0
+    assert (
+        search_limit(62, 100, 0.1, rank=0.1, beta=0.05).lump == search_limit(62, 3, 0.5, rank=0.5, beta=0.1).lump == 0
+    )
 
 
 def searched(places, sure, rng):

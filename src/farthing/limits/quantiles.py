@@ -126,7 +126,8 @@ def search_limit(places: int, rows: int, q: float, *, rank: float, beta: float) 
         beta: the chance of a miss that is allowed on any data.
 
     Guarantee: no rule, and no mu-GDP mechanism, that tells a right leaf with probability at least 1 - beta on each of
-        these data pays less than `mu_squared` (`of_ranks`, `epsilon`) in the mean over the places; it may know everything but the place.
+        these data pays less than `mu_squared` (`of_ranks`, `epsilon`) in the mean over the places; it may know
+        everything but the place.
     Proof: docs/proofs/limits.quantiles.md, "Anywhere".
     Assumes: a leaf is right if at most (q + rank) n rows are below it and at least (q - rank) n up to it.
     Rounds: down; the lump up.

@@ -100,7 +100,7 @@ def told(runs):
         spent, right = np.zeros(runs), np.zeros(runs, bool)
         for run in range(runs):
             place, belief = rng.integers(places), np.full(places, 1 / places)
-            while belief.max() < 0.91:
+            while belief.max() < 0.935:
                 at = int(np.argmin(np.abs(np.cumsum(belief) - 0.5)))
                 shown = (half if at >= place else -half) + rng.standard_normal() / np.sqrt(look)
                 belief[: at + 1] *= np.exp(2 * half * look * shown)
@@ -133,7 +133,7 @@ def main():
     tables = {
         "sizes": lambda: sizes(200 if options.quick else 2_000),
         "anywhere": lambda: anywhere(50 if options.quick else 200, 10_000),
-        "told": lambda: told(50 if options.quick else 400),
+        "told": lambda: told(50 if options.quick else 300),
         "together": together,
     }
     for name, table in tables.items():

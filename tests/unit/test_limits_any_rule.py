@@ -29,7 +29,7 @@ def test_the_limit_of_sizes_is_a_least_value():
 
     least = min(minimize(charged, [m, m + 0.3], method="Nelder-Mead").fun for m in (1.0, 3.6, 6.0))
 
-    assert sizes_limit(relative, beta=BETA).mu_squared == pytest.approx((least - worth * BETA) / Z**2, rel=1.5e-3)
+    assert sizes_limit(relative, beta=BETA).mu_squared == pytest.approx((least - worth * BETA) / Z**2, rel=3e-3)
     assert sizes_limit(relative, beta=BETA).mu_squared < (least - worth * BETA) / Z**2
 
 
@@ -58,7 +58,7 @@ def test_the_limit_of_sizes_under_a_pure_budget_is_a_least_value():
     least = min(minimize(charged, at, method="Nelder-Mead", options={"maxfev": 250}).fun for at in starts)
     limit = sizes_limit(relative, beta=BETA).epsilon * math.log(1 / BETA)
 
-    assert limit == pytest.approx(least - 1, rel=4e-3)
+    assert limit == pytest.approx(least - 1, rel=5e-3)
     assert limit < least - 1
 
 

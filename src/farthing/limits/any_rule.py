@@ -54,7 +54,7 @@ def sizes_limit(relative: float, *, beta: float) -> SizesLimit:
 
     >>> limit = sizes_limit(0.3, beta=0.05)
     >>> f"{limit.mu_squared:.3f} {limit.epsilon:.3f}"
-    '0.999 0.984'
+    '0.998 0.983'
     """
     if not 0.01 <= relative <= 0.9 or not _LEAST_BETA <= beta < 0.5:
         raise InvalidOption(

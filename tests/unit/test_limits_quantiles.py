@@ -179,7 +179,8 @@ def test_the_best_search_pays_little_more_than_the_limit():
 
 
 @pytest.mark.parametrize(
-    ("places", "rows", "q"), [(1, 10, 0.5), (True, 10, 0.5), (10, 0, 0.5), (10, 1 << 50, 0.5), (10, 10, math.nan)]
+    ("places", "rows", "q"),
+    [(1, 10, 0.5), (2.5, 10, 0.5), (True, 10, 0.5), (10, 0, 0.5), (10, 1 << 50, 0.5), (10, 10, math.nan)],
 )
 def test_what_is_no_search_is_refused(places, rows, q):
     """One place, no rows, too many, no quantile."""

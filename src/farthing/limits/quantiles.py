@@ -144,10 +144,11 @@ def search_limit(places: int, rows: int, q: float, *, rank: float, beta: float) 
         or isinstance(rows, bool)
         or not 2 <= places <= _MOST_ROWS
         or not 1 <= rows < _MOST_ROWS
+        or (places % 1 or rows % 1)
     ):
         raise InvalidOption(
             "a limit of a search is of rows and places",
-            rule="at least two places; from one row to 2^50; 0 <= q <= 1; 0 < rank <= 0.5; 0 < beta < 0.5",
+            rule="whole numbers: at least two places, from one row to 2^50; 0 <= q <= 1; 0 < rank <= 0.5; 0 < beta < 0.5",
             got=f"places={places}, rows={rows}, q={q}, rank={rank}, beta={beta}",
             next_step="say how many leaves the range has, but for both ends, and about how many rows there are",
         )

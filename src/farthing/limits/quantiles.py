@@ -148,7 +148,7 @@ def search_limit(places: int, rows: int, q: float, *, rank: float, beta: float) 
     ):
         raise InvalidOption(
             "a limit of a search is of rows and places",
-            rule="whole numbers: two places or more, from one row to 2^50; 0 <= q <= 1; 0 < rank <= 0.5; 0 < beta < 0.5",
+            rule="whole numbers: two places or more, one row to 2^50; 0 <= q <= 1; 0 < rank <= 0.5; 0 < beta < 0.5",
             got=f"places={places}, rows={rows}, q={q}, rank={rank}, beta={beta}",
             next_step="say how many leaves the range has, but for both ends, and about how many rows there are",
         )

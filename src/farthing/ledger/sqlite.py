@@ -64,8 +64,6 @@ _FAILURES: Final = (
 )  # fmt: skip
 
 
-
-
 def _lost() -> sqlite3.Connection:
     """Refuse to open a connection anew behind the back of whoever used it: its place would not be checked."""
     raise sqlite3.OperationalError("the connection to the ledger was lost")

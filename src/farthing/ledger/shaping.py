@@ -78,7 +78,7 @@ def make_tables(connection: sa.Connection, chosen: Iterable[sa.Table]) -> None:
 
 @lru_cache(maxsize=64)
 def _made(table: sa.Table, dialect: sa.Dialect) -> str:
-    """Return the text that makes a table: all SQLite ledgers of a process have one dialect, and most of them are new."""
+    """Return the text that makes a table: all SQLite ledgers of a process have one dialect, so it is made once."""
     return str(sa.schema.CreateTable(table).compile(dialect=dialect))
 
 

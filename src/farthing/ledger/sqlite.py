@@ -73,12 +73,15 @@ _OPENING: Final[ContextVar[Callable[[], sqlite3.Connection]]] = ContextVar("open
 """How the connection is opened that is asked for just now."""
 
 
+def _open_now() -> sqlite3.Connection:
+    """Open the connection that is asked for."""
+    return _OPENING.get()()
+
+
 @cache
 def _engine() -> sa.Engine:
     """Return the engine of all ledgers of this process: a statement that one of them compiled is compiled for all."""
-    return sa.create_engine(
-        "sqlite://", creator=lambda: _OPENING.get()(), poolclass=sa.NullPool, isolation_level="AUTOCOMMIT"
-    )
+    return sa.create_engine("sqlite://", creator=_open_now, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
 
 
 if hasattr(os, "register_at_fork"):

@@ -38,26 +38,19 @@ class Reached:
         return frozenset(one for one in found if one[0].startswith(str(SOURCE)))
 
     def __enter__(self):
-        sys.settrace(self._called)
+        sys.setprofile(self._called)
         return self
 
     def __exit__(self, *_):
-        sys.settrace(None)
+        sys.setprofile(None)
 
-    def _called(self, frame, *_):
+    def _called(self, frame, event, _):
         """Note a call; a measurement begins and ends with `shielded`."""
         code = frame.f_code
         if code is shield.shielded.__code__:
-            self.reading = True
-            return self._left
-        if self.reading:
+            self.reading = event == "call"
+        elif self.reading and event == "call":
             self.codes.add(code)
-        return None
-
-    def _left(self, _, event, __):
-        """Note the end of a measurement."""
-        self.reading = self.reading and event != "return"
-        return self._left
 
 
 @cache

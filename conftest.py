@@ -60,7 +60,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BatchSc
     """Hand tests out in batches of neighbours."""
     from scheduling import BatchScheduling
 
-    return BatchScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False  # the order is that of the collection
+    return BatchScheduling(config, log)
 
 
 _TOKEN_BYTES = secrets.token_bytes

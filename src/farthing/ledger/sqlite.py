@@ -65,7 +65,7 @@ _FAILURES: Final = (
 
 
 def _lost() -> sqlite3.Connection:
-    """Refuse to open a connection anew behind the back of whoever used it: its place would not be checked."""
+    """Refuse to open a lost connection again behind the back of whoever uses it: its place would not be checked."""
     raise sqlite3.OperationalError("the connection to the ledger was lost")
 
 

@@ -170,7 +170,8 @@ def ranking_price(name: str, rng: np.random.Generator, runs: int, *, pure: bool)
     surely = laplace_lead(BETA / k) if pure else two_sided(2 * BETA / k) * math.sqrt(2)
     power = 1 if pure else 2
     knows, proves = (oracle_precision(near, k, noise, needed) ** power for needed in (0.0, surely))
-    least = ranking_limit(truth.astype(np.int64), k, beta=BETA)
+    least = ranking_limit(truth.astype(np.int64), k, beta=BETA, together=not pure)
+    any_rule = least.epsilon if pure else least.measured
     mean = float(np.mean(paid))
     return {
         "groups": name,
@@ -179,8 +180,9 @@ def ranking_price(name: str, rng: np.random.Generator, runs: int, *, pure: bool)
         "epsilon" if pure else "mu": mean if pure else math.sqrt(mean),
         "over_one_who_knows": mean / knows,
         "over_one_who_proves": mean / proves,
-        "over_any_rule": mean / (least.epsilon if pure else least.mu_squared),
-        "one_who_knows_over_any_rule": knows / (least.epsilon if pure else least.mu_squared),
+        "over_any_rule": mean / any_rule,
+        "one_who_knows_over_any_rule": knows / any_rule,
+        "leads_together": 1.0 if pure else least.measured / least.mu_squared,
         "five_groups_a_unit": float(np.mean(total) / knows / 5),
     }
 

@@ -537,6 +537,13 @@ PRICES = (
         "ranking limit",
     ),
     _one(
+        "the limit of several leads as if one group paid for all",
+        "limits/ranking_leads.py",
+        "diagonal.sum()",
+        "diagonal.max()",
+        "ranking limit",
+    ),
+    _one(
         "units of few groups as large as the price allows",
         "mechanisms/keys.py",
         "min(math.isqrt(max_groups * ONE * ONE // groups), math.floor(free))",

@@ -105,7 +105,7 @@ def _whole(ways: Floats, turned: Floats, rows: Ints, ranked: Ints) -> Floats:
     """Return ways in whole rows, none of which takes away more rows than there are, each turning its lead round."""
     whole = np.maximum(np.rint(ways), -ranked)
     short = rows - (whole * turned).sum(axis=1)
-    return whole + np.maximum(short, 0)[:, None] * (turned > 0)
+    return np.asarray(whole + np.maximum(short, 0)[:, None] * (turned > 0))
 
 
 def _most(formed: Floats, vectors: Floats) -> float:

@@ -265,7 +265,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_paid():
 
 
 def test_a_search_that_begins_again_leaves_what_cost_more():
-    """What a more expensive search measured stays, beside the answers of both; one that cost as much takes its place."""
+    """What a more expensive search measured stays, beside the answers of both; one that cost as much replaces it."""
 
     def blob(*ranks, paid):
         trail, none = Trail.nothing(2), np.zeros(2)

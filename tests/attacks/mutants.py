@@ -558,6 +558,13 @@ PRICES = (
         "limits of any rule",
     ),
     _one(
+        "the limit of several leads as if one group paid for all",
+        "limits/ranking_leads.py",
+        "diagonal.sum()",
+        "diagonal.max()",
+        "ranking limit",
+    ),
+    _one(
         "units of few groups as large as the price allows",
         "mechanisms/keys.py",
         "min(math.isqrt(max_groups * ONE * ONE // groups), math.floor(free))",

@@ -115,6 +115,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the limit of a relative target without what its misses are worth",
         "the limit of answers at half of their misses",
         "the limit of a search by a lump that leaves other leaves right",
+        "the limit of several leads as if one group paid for all",
     ),
     "of many candidates the best is told, and neither how many counted nor what one raised": (
         "only as many runs made as count",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim_or_give_up, ticks
+from farthing.accuracy.joint_looks import JointLooks
 from farthing.accuracy.joint_pilot import pilot
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, turns
 from farthing.accuracy.joint_state import JointState
@@ -287,7 +288,7 @@ class JointMeasures:
         if state.pivot is not None and not state.critical:  # what an earlier ask claimed is gone on from
             return None
         known = self.prices, self.beta, state.critical if self._goes_on(state) else 0.0
-        return RatioLooks.of(*known) or VarianceLooks.of(*known)
+        return RatioLooks.of(*known) or VarianceLooks.of(*known) or JointLooks.of(*known)
 
     def _goes_on(self, state: JointState) -> bool:
         """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""

@@ -1,4 +1,4 @@
-"""Counts, sums, means, variances and their roots of one column together: looks, as at a mean alone.
+"""Counts, sums, means, variances and their roots together: looks at growing precision, as at a mean alone.
 
 All measures are taken in one shape, and all answers have intervals of one critical value. The first look whose
 intervals are all within their targets is the last: the most demanding answer says when, and the others are told there.
@@ -46,6 +46,9 @@ ALIKE: Final = 2.0
 LINEAR_MOST: Final = 1 / 3
 """The largest relative target of a count or sum: at coarser ones noise alone could pass for an answer."""
 
+MORE: Final = 0.02
+"""By how much c is larger than for one answer alone: the last look is more often bad luck for one of several."""
+
 _NEARLY: Final = 1 + 1e-9
 _MIDDLE: Final = 1e-9
 _TINY: Final = 1e-100
@@ -53,7 +56,7 @@ _TINY: Final = 1e-100
 
 @dataclass(frozen=True, slots=True)
 class JointLooks(RatioLooks):
-    """How several answers about one column are measured together.
+    """How several answers are measured together.
 
     Attributes:
         prices: their targets.
@@ -74,7 +77,7 @@ class JointLooks(RatioLooks):
 
     @classmethod
     def of(cls, prices: JointPrices, beta: float, held: float = 0.0) -> JointLooks | None:
-        """Return the rule of a question, or None: it is not several answers about one column with relative targets.
+        """Return the rule of a question, or None: its answers or targets are not of those that c is calibrated for.
 
         Args:
             prices: the targets.
@@ -87,7 +90,7 @@ class JointLooks(RatioLooks):
         most = steepest(prices, public=public)
         if most > TILTED * _NEARLY:
             return None
-        return cls(prices, beta, max(critical_value(beta, most), held), 0.0, public, _coarse(prices))
+        return cls(prices, beta, max(critical_value(beta, most) + MORE, held), 0.0, public, _coarse(prices))
 
     def shape(self, means: Floats, information: Ints) -> Ints:
         """Return the grains of one tick, int64[lanes, groups], by what a pilot told, or the public ones."""

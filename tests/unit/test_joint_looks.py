@@ -10,7 +10,6 @@ from accuracy.lanes import (
     DEVIATION,
     FIVE,
     GRAIN,
-    HALF,
     LESS,
     MEAN,
     PER_GRAIN,

@@ -49,6 +49,12 @@ LINEAR_MOST: Final = 1 / 3
 MORE: Final = 0.02
 """By how much c is larger than for one answer alone: the last look is more often bad luck for one of several."""
 
+THIRD: Final = 2 / 3
+"""Where no target is more than this part of what it was, c may be smaller than the looks had that are gone on from,"""
+
+LESS: Final = 1.1
+"""but not so many times: each of these looks would have gone on then, too."""
+
 _NEARLY: Final = 1 + 1e-9
 _MIDDLE: Final = 1e-9
 _TINY: Final = 1e-100
@@ -139,10 +145,20 @@ class JointLooks(RatioLooks):
         return np.zeros(values.shape[1], np.bool_)
 
 
+def least_critical(held: float, old: tuple[float, ...], new: tuple[float, ...]) -> float:
+    """Return the least c of looks that go on from others, by c and promise of these and by the promise of the former.
+
+    >>> least_critical(2.2, (0.05, -9, 0.2, 0.0), (0.05, -9, 0.1, 0.0)), least_critical(2.2, (0.1,) * 3, (0.1,) * 3)
+    (2.0, 2.2)
+    """
+    sharp = all(mine <= THIRD * theirs for mine, theirs in zip(new[2:], old[2:], strict=True))
+    return held / LESS if sharp else held
+
+
 def steepest(prices: JointPrices, *, public: bool) -> float:
     """Return the largest part of itself by which a target changes within its own width, of those that end looks.
 
-    A root beside a variance that is asked as sharply ends none, nor does a mean beside a sum of values of one sign.
+    A root beside a variance that is asked as sharply ends none, and neither a mean beside a sum of values of one sign.
     Infinite: a count or sum is asked too coarsely.
     """
     return max(_tilt(prices, *each, public=public) for each in _asked(prices))

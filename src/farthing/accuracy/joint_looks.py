@@ -133,8 +133,9 @@ class JointLooks(RatioLooks):
         """Return that of one answer; an end of a range does not help it, but for the largest variance."""
         if isinstance(statistic, VarianceStatistic):
             return too_wide(statistic, target, values, variances, self.told, cut=self.cut)
-        endless = {"lower": -np.inf, "upper": np.inf} if isinstance(statistic, RatioStatistic) else {}
-        low, high = replace(statistic, **endless).interval(values, variances, self.told)
+        if isinstance(statistic, RatioStatistic):
+            statistic = replace(statistic, lower=-np.inf, upper=np.inf)
+        low, high = statistic.interval(values, variances, self.told)
         known = np.isfinite(high - low)
         low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
         allowed = sum(np.maximum(target[0] * np.abs(end), target[1]) for end in (low, high))
@@ -223,7 +224,7 @@ def _coarse(prices: JointPrices) -> bool:
 
 def _column(prices: JointPrices) -> list[int]:
     """Return the lanes of the first mean or variance, in their order: rows, sum and squares."""
-    several = (one.reads for one in prices.statistics if not isinstance(one, Linear))
+    several: list[tuple[int, ...]] = [one.reads for one in prices.statistics if not isinstance(one, Linear)]
     return list(max(several, key=len))
 
 

@@ -3,7 +3,7 @@
 The code itself is run on groups of many means and variances, and the worst few are run again, ten times as often, with
 fresh noise. *Worst* is the largest miss rate of any one answer over the part of beta that looks may take; it should be
 1 or less, and in brackets is what it is at most (wrong once in a thousand). *Chains* asks three times as coarsely
-first, then half as coarsely, then for the target.
+first, then half again as coarsely, then for the target.
 
     python bench/accuracy/joint_looks.py [--runs N] [--betas B ...] [--only WORD] [--chains]
 """

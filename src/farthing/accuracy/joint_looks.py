@@ -225,7 +225,8 @@ def _coarse(prices: JointPrices) -> bool:
 def _column(prices: JointPrices) -> list[int]:
     """Return the lanes of the first mean or variance, in their order: rows, sum and squares."""
     several: list[tuple[int, ...]] = [one.reads for one in prices.statistics if not isinstance(one, Linear)]
-    return list(max(several, key=len))
+    longest = max(several, key=len)
+    return list(longest)
 
 
 def _others(prices: JointPrices) -> list[int]:

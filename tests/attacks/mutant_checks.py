@@ -543,6 +543,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "reserved": promise_checks.reserved,
     "mean looks": promise_checks.mean_looks,
     "variance looks": promise_checks.variance_looks,
+    "joint looks": promise_checks.joint_looks,
     "held": promise_checks.held,
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,

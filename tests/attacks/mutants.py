@@ -1197,6 +1197,13 @@ CHAINS = (
         "variance looks",
     ),
     _one(
+        "looks at several answers at the critical value of one",
+        "accuracy/joint_looks.py",
+        "max(critical_value(beta, most) + MORE, held)",
+        "max(critical_value(beta, 0.0), held)",
+        "joint looks",
+    ),
+    _one(
         "what a cap stopped not gone on from",
         "accuracy/joint_measures.py",
         "going = ((part > 0) | (pivot.done < 1)) & ",

@@ -739,6 +739,20 @@ BOOKS = (
         "    if made.hopeless and spend is None:",
         "hopeless",
     ),
+    _one(
+        "a cap that does not count what stands",
+        "session/answering/one_question.py",
+        "    if most > frame.cap.farthings + 1:",
+        "    if most < 0:",
+        "caps",
+    ),
+    _one(
+        "what rounding leaves asked with",
+        "session/answering/one_question.py",
+        "    began = began.of_leavings if stored is None else began\n",
+        "",
+        "caps",
+    ),
     Mutant(
         "charged after the answer",
         "session/core/transaction.py",

@@ -191,6 +191,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "nothing is paid for what is out of reach": (
         "hopeless questions paid",
+        "a cap that does not count what stands",
+        "what rounding leaves asked with",
         "a hopeless count said to be possible",
         "hopeless pairs of aggregates said to be possible",
     ),

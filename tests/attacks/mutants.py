@@ -913,6 +913,13 @@ EDGES = (
         "spelled",
     ),
     _one(
+        "a protected file made public by an address that reads it",
+        "engines/addresses.py",
+        "        self._refuse_files(protected, public)\n",
+        "",
+        "spelled",
+    ),
+    _one(
         "two relations of one connection read side by side",
         "engines/duck/engine.py",
         "others = len(streams) > 1 and view != TABLE",

@@ -72,6 +72,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "what is protected is not public under another name": (
         "a protected table made public by another spelling of its address",
+        "a protected file made public by an address that reads it",
     ),
     "whatever a question joins, it reads all rows": ("two relations of one connection read side by side",),
     "data that change are another version, and charges add up": (

@@ -112,7 +112,7 @@ class PlannedLooks:
         return self.schedule.floor <= absolute * (1 + 1e-9) or met
 
     def prices(self, standing: HeldMeasurements | None, max_groups: int, *, goes_on: bool) -> tuple[int, int]:
-        """Return what all looks cost at most, from what is held, and where that is no help.
+        """Return what all looks cost at most, as an increase over what is held, and on their own.
 
         Args:
             standing: what is held, or None.

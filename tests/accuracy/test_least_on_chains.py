@@ -48,3 +48,15 @@ def test_what_a_line_pays_is_what_the_rule_is_computed_to_pay(least):
     signals = 100.0 * GROWTH ** (np.arange(20) / 20)
     paid, _ = least.line(40, BOUNDARY)
     assert float((signals * rule.paid(signals)).mean()) == pytest.approx(paid, rel=0.02)
+
+
+def test_the_least_of_pure_measures_is_below_what_one_who_knows_pays():
+    """The two bounds beside means and variances, and their form for a count, whose next neighbour is one row away."""
+    joint, pure = bench("joint"), bench("pure_measures")
+    count = joint.least_pure((joint.COUNT,), pure.lanes(60.0, 800.0), 0.1)
+    assert count == pytest.approx(2 * math.asinh(1.959964 / (2 * 0.1 * pure.ROWS)), rel=1e-6)
+    for _, statistic, many in pure.ASKED[:2]:
+        truth = pure.lanes(20.0, 100.0)
+        known = pure.oracle(pure.question(statistic, many, 0.1), truth[:many])
+        assert known / 3 < joint.least_pure((statistic,), truth, 0.1) < known
+        assert known / 4 < joint.any_rule((statistic,), truth, 0.1, pure=True) < known

@@ -19,6 +19,7 @@ def least():
     return bench("absurd_least").LeastOnChain(RELATIVE, growth=GROWTH)
 
 
+@pytest.mark.thorough
 def test_no_line_is_below_the_bound_and_a_good_one_is_near(least):
     """Whatever the prices, the bound at a line's own chance is below what it pays; at the right ones, not by much."""
     sizes = round(8 * math.log(2) / math.log(GROWTH))
@@ -32,6 +33,7 @@ def test_no_line_is_below_the_bound_and_a_good_one_is_near(least):
         assert bounds[1] > 0.9
 
 
+@pytest.mark.thorough
 def test_a_rule_that_may_miss_pays_less(least):
     """Of twenty truths one may be told anything: that is worth a twentieth of the price and little more."""
     sizes = round(8 * math.log(2) / math.log(GROWTH))
@@ -50,6 +52,7 @@ def test_what_a_line_pays_is_what_the_rule_is_computed_to_pay(least):
     assert float((signals * rule.paid(signals)).mean()) == pytest.approx(paid, rel=0.02)
 
 
+@pytest.mark.thorough
 def test_the_least_of_pure_measures_is_below_what_one_who_knows_pays():
     """The two bounds beside means and variances, and their form for a count, whose next neighbour is one row away."""
     joint, pure = bench("joint"), bench("pure_measures")

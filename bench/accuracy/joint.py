@@ -80,6 +80,16 @@ def oracle(question, truth, rng, tries=3_000):
 
 def least(statistics, truth, relative):
     """Return the least grains of an unbiased mechanism: what hides a row more or less, by Hammersley and others."""
+    return np.log1p(largest_move(statistics, truth, relative) ** 2) / GRAIN if truth[0] > 1 else 0.0
+
+
+def least_pure(statistics, truth, relative):
+    """Return the same epsilon under a pure budget."""
+    return 2 * np.arcsinh(largest_move(statistics, truth, relative) / 2)
+
+
+def largest_move(statistics, truth, relative):
+    """Return the most that a row more or less moves an answer, over the target's standard deviation."""
     size, offset = truth[0], truth[1] / truth[0]
     most = 0.0
     for value in (-HALF, HALF, offset):
@@ -88,7 +98,7 @@ def least(statistics, truth, relative):
             before, after = (float(statistic.estimate((truth + sign * row)[:, None])[0]) for sign in (0, 1))
             deviation = relative * abs(before) / two_sided(BETA)
             most = max(most, abs(after - before) / deviation)
-    return np.log1p(most**2) / GRAIN if size > 1 else 0.0
+    return most if size > 1 else 0.0
 
 
 def moves(statistic, truth):
@@ -110,11 +120,12 @@ def moves(statistic, truth):
     return np.concatenate(values), np.concatenate(needed)
 
 
-def any_rule(statistics, truth, relative):
-    """Return the least grains in the mean of any rule that keeps its target: what tells groups apart."""
+def any_rule(statistics, truth, relative, *, pure=False):
+    """Return the least grains (epsilon) in the mean of any rule that keeps its target: what tells groups apart."""
     found = []
     for statistic in statistics:
         size, (values, units) = abs(float(statistic.estimate(truth[:, None])[0])), moves(statistic, truth)
+        units = np.sqrt(units) if pure else units  # likelihoods change with the number of units, not with its square
         order = np.argsort(values)
         values, units = values[order], units[order]
         below, above = np.minimum.accumulate(units), np.minimum.accumulate(units[::-1])[::-1]
@@ -123,7 +134,7 @@ def any_rule(statistics, truth, relative):
             fewer, more = below[low - 1] if low else np.inf, above[high] if high < len(values) else np.inf
             least = 1 - BETA if answer <= size * (1 - relative) else 0.0
             found.append(told_apart(fewer, more, BETA, least, BETA if answer >= size * (1 + relative) else 1.0))
-    return max(found) / GRAIN
+    return max(found) / (2 if pure else GRAIN)
 
 
 def told_apart(below, above, beta, least=0.0, most=1.0):

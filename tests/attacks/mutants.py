@@ -767,6 +767,20 @@ BOOKS = (
         "    if made.hopeless and spend is None:",
         "hopeless",
     ),
+    _one(
+        "a cap that does not count what stands",
+        "session/answering/one_question.py",
+        "    if most > frame.cap.farthings + 1:",
+        "    if most < 0:",
+        "caps",
+    ),
+    _one(
+        "what rounding leaves asked with",
+        "session/answering/one_question.py",
+        "    began = began.of_leavings if stored is None else began\n",
+        "",
+        "caps",
+    ),
     Mutant(
         "charged after the answer",
         "session/core/transaction.py",
@@ -924,6 +938,13 @@ EDGES = (
         "engines/addresses.py",
         "if (known | {SYSTEM}) & marks:",
         "if public[name] in {source for _, source in private}:",
+        "spelled",
+    ),
+    _one(
+        "a protected file made public by an address that reads it",
+        "engines/addresses.py",
+        "        self._refuse_files(protected, public)\n",
+        "",
         "spelled",
     ),
     _one(

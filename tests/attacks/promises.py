@@ -72,6 +72,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "what is protected is not public under another name": (
         "a protected table made public by another spelling of its address",
+        "a protected file made public by an address that reads it",
     ),
     "whatever a question joins, it reads all rows": ("two relations of one connection read side by side",),
     "data that change are another version, and charges add up": (
@@ -195,6 +196,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "nothing is paid for what is out of reach": (
         "hopeless questions paid",
+        "a cap that does not count what stands",
+        "what rounding leaves asked with",
         "a hopeless count said to be possible",
         "hopeless pairs of aggregates said to be possible",
     ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.quantile_neighbours import Offset, pooled
+from farthing.accuracy.quantile_neighbours import Offset, on_a_step, pooled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,20 +34,14 @@ SURE: Final = 1.1
 LEAVE: Final = 0.4
 """A place is left where it and its neighbours tell that it is off by more than this part of the slack,"""
 
-LEAVE_ODDS: Final = 0.8
+LEAVE_ODDS: Final = 0.6
 """and by so many standard deviations more of what they tell."""
 
 EXACT: Final = 1e-4
 """The variance, in slacks, of D at the ends of the range."""
 
-CLIFF: Final = 4.0
-"""Where the next place on the other side is more slacks off than this, there may be a step:"""
-
-STEP: Final = 1.3
-"""then a place is as far off as the last one that was left, if that was off by fewer slacks than this,"""
-
-STEP_ODDS: Final = 0.7
-"""and the logarithm of the odds that it is not the quantile's is at least this."""
+SPAN: Final = 4.0
+"""A first look between two places has at most this information, times the squared span of D between them."""
 
 NEARBY: Final = 1.1
 """Within this part of the slack a place is worth a bet."""
@@ -61,7 +55,7 @@ STRAIGHT: Final = 16.0
 AROUND: Final = 1.2
 """It is drawn through the places that are off by at most so many times what the ends of the range are."""
 
-LEAST_PART: Final = 0.05
+LEAST_PART: Final = 0.3
 """A new place has at least this part of the range on either side."""
 
 OPENING: Final = 1.5
@@ -81,6 +75,10 @@ LEAST_STEP: Final = 0.05
 
 MOST_STEP: Final = 0.15
 """and at most this part."""
+
+
+EARLY: Final = 0.5
+"""Up to this information, times the squared slack, the next look doubles it."""
 
 
 class ScoutPace(NamedTuple):
@@ -180,15 +178,13 @@ class Scouts:
         return Offset(told.off[1:-1], told.variance[1:-1])
 
     def _steps(self, left: Flags) -> Flags:
-        """Return which places seem to lie on a step whose end was left, with a cliff on the other side."""
-        slack, off = self.slack, self.off
+        """Return which places are as far off as one that was left beside them: on a step."""
+        ladder, slack, off = self.ladder, self.slack, self.off / self.slack
         above = np.where(left & (off > 0), off, np.inf)[::-1]
-        above = np.minimum.accumulate(above, axis=0)[::-1]
-        below = np.minimum.accumulate(np.where(left & (off < 0), -off, np.inf), axis=0)
-        side, other = np.where(off > 0, above, below), np.where(off > 0, below, above)
-        with np.errstate(invalid="ignore"):
-            odds = self.ladder.information * (np.abs(off) * side - side**2 / 2)
-            return self.ladder.seen & (side < STEP * slack) & (other > CLIFF * slack) & (odds >= STEP_ODDS)
+        high = np.minimum(np.minimum.accumulate(above, axis=0)[::-1], self.ends[1] / slack)
+        low = np.where(left & (off < 0), off, -np.inf)
+        low = np.maximum(np.maximum.accumulate(low, axis=0), self.ends[0] / slack)
+        return ladder.seen & on_a_step(off, ladder.information * slack**2, low, high)
 
     def _again(self, row: Int64, one: Flags, own: Flags) -> Next:
         """Return another look at places that were looked at before; at the one leaf that is left, for its missing half.
@@ -201,6 +197,7 @@ class Scouts:
         wanted = np.where(one, np.where(own, down, up), np.maximum(up, down))
         bets = (np.abs(off) <= NEARBY * self.slack) | one
         more = np.where(bets, np.clip(wanted, LEAST_STEP * held, MOST_STEP * held), self.pace.growth * held)
+        more = np.where(held * self.slack**2 < EARLY, held, more)
         return Next(self.ladder.thresholds[row, columns], more, bets)
 
     def _new(self, start: Int64, right: Int64, low: Int64, high: Int64) -> Next:
@@ -217,6 +214,7 @@ class Scouts:
         opening, close = self.pace.opening / slack**2, span < LEAP * slack
         both = (high >= 0) & (low >= 0)
         usual = np.maximum(mine, theirs) * np.where(both, RESTART, 1.0)
+        usual = np.minimum(usual, SPAN / np.where(both, span, slack) ** 2)
         usual = np.where((high < 0) & (low < 0), (self.pace.start / self.rows) ** 2, usual)
         return Next(place, np.where(close, opening, np.minimum(usual, opening)), close)
 

@@ -104,7 +104,7 @@ def on_a_step(off: Float64, information: Float64, low: Float64, high: Float64) -
 
     >>> off, low, high = np.array([0.6, 0.6, -0.1]), np.array([-20.0, -0.9, -20.0]), np.array([0.5, 0.9, 0.5])
     >>> on_a_step(off, np.array([4.0, 4.0, 4.0]), low, high).tolist()
-    [True, False, True]
+    [True, False, False]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = 1 / np.sqrt(information)

@@ -34,7 +34,7 @@ SURE: Final = 1.1
 LEAVE: Final = 0.4
 """A place is left where it and its neighbours tell that it is off by more than this part of the slack,"""
 
-LEAVE_ODDS: Final = 0.6
+LEAVE_ODDS: Final = 0.8
 """and by so many standard deviations more of what they tell."""
 
 EXACT: Final = 1e-4
@@ -55,8 +55,14 @@ STRAIGHT: Final = 16.0
 AROUND: Final = 1.2
 """It is drawn through the places that are off by at most so many times what the ends of the range are."""
 
-LEAST_PART: Final = 0.3
-"""A new place has at least this part of the range on either side."""
+LEAST_PART: Final = 0.05
+"""A new place has at least this part of the range on either side;"""
+
+STUCK: Final = 0.25
+"""where the last place on a side is nearer to the one before than this part of the range,"""
+
+STUCK_PART: Final = 0.35
+"""this part on that side: it may lie on a step, along which straight lines go leaf by leaf."""
 
 OPENING: Final = 1.5
 """The first look at a place has at most this information, times the squared slack;"""
@@ -206,7 +212,9 @@ class Scouts:
         over = np.where(high >= 0, self.off[high, columns], np.inf)
         under = np.where(low >= 0, self.off[low, columns], -np.inf)
         span = over - under
-        part = np.where(span < STRAIGHT * slack, self._crossing(start, right, over, under), 0.5)
+        crossing = self._crossing(start, right, over, under)
+        least, most = self._parts(start, right, low, high)
+        part = np.where(span < STRAIGHT * slack, np.clip(crossing, least, most), 0.5)
         place = start + 1 + np.floor((right - start - 1) * part).astype(np.int64)
         place = np.minimum(place, np.maximum(right - 1, start + 1))
         mine = np.where(high >= 0, self.ladder.information[high, columns], 0.0)
@@ -217,6 +225,18 @@ class Scouts:
         usual = np.minimum(usual, SPAN / np.where(both, span, slack) ** 2)
         usual = np.where((high < 0) & (low < 0), (self.pace.start / self.rows) ** 2, usual)
         return Next(place, np.where(close, opening, np.minimum(usual, opening)), close)
+
+    def _parts(self, start: Int64, right: Int64, low: Int64, high: Int64) -> tuple[Float64, Float64]:
+        """Return the least and the largest part of the range that lies before a new place."""
+        thresholds, columns = self.ladder.thresholds, np.arange(len(start))
+        last = len(thresholds) - 1
+        before = np.where(low > 0, thresholds[np.maximum(low - 1, 0), columns], -1)
+        after = thresholds[np.minimum(high + 1, last), columns]
+        after = np.where((high >= 0) & (high < last) & (after >= 0), after, self.leaves - 1)
+        room = STUCK * (right - start)
+        least = np.where((low >= 0) & (start - before < room), STUCK_PART, LEAST_PART)
+        most = np.where((high >= 0) & (after - right < room), 1 - STUCK_PART, 1 - LEAST_PART)
+        return least, most
 
     def _crossing(self, start: Int64, right: Int64, over: Float64, under: Float64) -> Float64:
         """Return which part of the range lies before the place where a straight line through near places crosses."""
@@ -233,4 +253,4 @@ class Scouts:
             fitted = (middle - mean / slope + (right - start) / 2) / (right - start)
             fits = (near.sum(axis=0) >= 2) & (slope > 0) & np.isfinite(fitted)
             part = np.where(fits, fitted, -under / (over - under))
-        return np.asarray(np.clip(np.nan_to_num(part, nan=0.5), LEAST_PART, 1 - LEAST_PART))
+        return np.nan_to_num(part, nan=0.5)

@@ -2,9 +2,8 @@
 
 Each look is put down by how far its place is off, in slacks, which the search is not told: *far* (more than 2),
 *beside* (.9 to 2), *near* (less, but another place than the one that was looked at most), *proof* (the place that was
-looked at most). The *rows* are all counts, those before the first look and those that bets take beside theirs. All over one test at the
-right place that is told the rows. Ideally *proof* is about 1 (docs/proofs/limits.quantiles.md), and a step of the data
-makes it less. *Whole numbers* lie on steps of 700 leaves (Poisson, 9 in the mean).
+looked at most). The *rows* are all counts, those before the first look and those that bets take beside theirs. All over
+one test at the right place that is told the rows. *Whole numbers* lie on steps of 700 leaves (Poisson, 9 in the mean).
 
     python bench/accuracy/quantile_parts.py [--quick]
 """
@@ -14,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from bench.accuracy.quantiles import BETA, LEAVES, LEAVES_LOG2, TARGETS, leaves, ranks_of
+from quantiles import BETA, LEAVES, LEAVES_LOG2, TARGETS, leaves, ranks_of
 from scipy.special import ndtri
 
 from farthing.accuracy.quantile_bisection import QuantileBisection

@@ -209,7 +209,10 @@ def test_large_groups_are_not_given_up():
 
 @pytest.mark.thorough
 def test_a_search_along_a_step_bisects(monkeypatch):
-    """Beside one lump, where all thresholds are just off, straight lines would go leaf by leaf: information times the squared slack."""
+    """Beside one lump, where all thresholds are just off, straight lines would go leaf by leaf.
+
+    What is paid is told as information times the squared slack.
+    """
     descent, dear = plan(beta=0.05), []
     for stuck in (quantile_scouts.STUCK, 0.0):
         monkeypatch.setattr(quantile_scouts, "STUCK", stuck)

@@ -9,7 +9,7 @@ from accuracy.test_quantile_coverage import GROUPS, LEAVES_LOG2, misses
 from levels import ALPHA
 from scipy.stats import binom
 
-from farthing.accuracy import quantile_rank_run
+from farthing.accuracy import quantile_rank_run, quantile_scouts
 from farthing.accuracy.quantile_bets import Ladder, Places, won_at_most
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_rank_run import RankRun
@@ -40,13 +40,13 @@ def drawn(kind, rows=ROWS):
     return np.repeat(places, np.diff(ends, prepend=0))[None].astype(np.int64)
 
 
-def run(descent, leaf, seed):
+def run(descent, leaf, seed, groups=GROUPS):
     """Return what a run ends with, of groups that are all alike."""
     place, count = np.unique(leaf, return_counts=True)
-    group = np.repeat(np.arange(GROUPS), len(place))
-    ranks = Ranks.of(group, np.tile(place, GROUPS), np.tile(count, GROUPS), groups=GROUPS, leaves_log2=LEAVES_LOG2)
+    group = np.repeat(np.arange(groups), len(place))
+    ranks = Ranks.of(group, np.tile(place, groups), np.tile(count, groups), groups=groups, leaves_log2=LEAVES_LOG2)
     noisy = NoisyRanks(ranks, descent.asked, seeded(seed))
-    return descent.run(noisy.measure, noisy.measure_count, groups=GROUPS)
+    return descent.run(noisy.measure, noisy.measure_count, groups=groups)
 
 
 def blind(monkeypatch):
@@ -205,3 +205,17 @@ def test_large_groups_are_not_given_up():
     state = run(replace(descent, cap_grains=cap), np.random.default_rng(78).integers(0, 1024, 1000), 78)
 
     assert state.met.mean() > 0.9
+
+
+@pytest.mark.thorough
+def test_a_search_along_a_step_bisects(monkeypatch):
+    """Beside one lump, where all thresholds are just off, straight lines would go leaf by leaf.
+
+    What is paid is told as information times the squared slack.
+    """
+    descent, dear = plan(beta=0.05), []
+    for stuck in (quantile_scouts.STUCK, 0.0):
+        monkeypatch.setattr(quantile_scouts, "STUCK", stuck)
+        paid = run(descent, drawn("cliff"), 71, groups=60).paid.mean()
+        dear.append(paid * descent.per_grain * (descent.asked.slack * ROWS) ** 2)
+    assert dear[0] < 57 < dear[1]

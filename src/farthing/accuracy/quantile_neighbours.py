@@ -10,16 +10,34 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.normal import ndtr
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+ROOT_TURN: Final = float(np.sqrt(2 * np.pi))
 
 CURVE: Final = 0.4
 """What is told of a place along the slope is off by this part of how far D rises on the way,"""
 
 JUMP: Final = 0.4
 """and by so many slacks at least; by more where the looks differ by more than their noise."""
+
+
+STEP: Final = 0.5
+"""How likely it is, before a look, that D does not change from a place to one of the two beside it."""
+
+NEAR: Final = 0.35
+"""A place is on a step that is off by more than this part of the slack"""
+
+SURELY: Final = 0.55
+"""with at least this chance,"""
+
+ASTRAY: Final = 0.1
+"""and off to the other side with no more than this one."""
 
 
 class Offset(NamedTuple):
@@ -76,3 +94,26 @@ def _passed_on(thresholds: Float64, own: Offset, slope: Float64) -> Offset:
         known.variance[slope == 0] = np.inf
         off[row], variance[row] = known
     return Offset(off, variance)
+
+
+def on_a_step(off: Float64, information: Float64, low: Float64, high: Float64) -> Flags:
+    """Return which places seem to be as far off as one beside them: float64[places, groups], all in slacks.
+
+    Where D is `low` on one side and `high` on the other, it is one of these at a place between, or anything from one to
+    the other.
+
+    >>> off, low, high = np.array([0.6, 0.6, -0.1]), np.array([-20.0, -0.9, -20.0]), np.array([0.5, 0.9, 0.5])
+    >>> on_a_step(off, np.array([4.0, 4.0, 4.0]), low, high).tolist()
+    [True, False, False]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = 1 / np.sqrt(information)
+        lower, upper, below, above = ((each - off) / deviation for each in (low, high, -NEAR, NEAR))
+        dense = (1 - STEP) / np.maximum(high - low, deviation)
+        up, down = (STEP / 2 * np.exp(-(each**2) / 2) / (deviation * ROOT_TURN) for each in (upper, lower))
+        low_ones = np.maximum(ndtr(np.minimum(below, upper)) - ndtr(lower), 0.0) * dense
+        high_ones = np.maximum(ndtr(upper) - ndtr(np.maximum(above, lower)), 0.0) * dense
+        all_ = up + down + np.maximum(ndtr(upper) - ndtr(lower), 0.0) * dense
+        beside = np.where(np.abs(high) > NEAR, up, 0.0) + np.where(np.abs(low) > NEAR, down, 0.0)
+        other = np.where(off > 0, down + low_ones, up + high_ones)
+        return np.asarray((all_ > 0) & (beside >= SURELY * all_) & (other <= ASTRAY * all_))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.quantile_neighbours import Offset, pooled
+from farthing.accuracy.quantile_neighbours import Offset, on_a_step, pooled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,14 +40,8 @@ LEAVE_ODDS: Final = 0.8
 EXACT: Final = 1e-4
 """The variance, in slacks, of D at the ends of the range."""
 
-CLIFF: Final = 4.0
-"""Where the next place on the other side is more slacks off than this, there may be a step:"""
-
-STEP: Final = 1.3
-"""then a place is as far off as the last one that was left, if that was off by fewer slacks than this,"""
-
-STEP_ODDS: Final = 0.7
-"""and the logarithm of the odds that it is not the quantile's is at least this."""
+SPAN: Final = 4.0
+"""A first look between two places has at most this information, times the squared span of D between them."""
 
 NEARBY: Final = 1.1
 """Within this part of the slack a place is worth a bet."""
@@ -62,7 +56,13 @@ AROUND: Final = 1.2
 """It is drawn through the places that are off by at most so many times what the ends of the range are."""
 
 LEAST_PART: Final = 0.05
-"""A new place has at least this part of the range on either side."""
+"""A new place has at least this part of the range on either side;"""
+
+STUCK: Final = 0.25
+"""where the last place on a side is nearer to the one before than this part of the range,"""
+
+STUCK_PART: Final = 0.35
+"""this part on that side: it may lie on a step, along which straight lines go leaf by leaf."""
 
 OPENING: Final = 1.5
 """The first look at a place has at most this information, times the squared slack;"""
@@ -81,6 +81,10 @@ LEAST_STEP: Final = 0.05
 
 MOST_STEP: Final = 0.15
 """and at most this part."""
+
+
+EARLY: Final = 0.5
+"""Up to this information, times the squared slack, the next look doubles it."""
 
 
 class ScoutPace(NamedTuple):
@@ -180,15 +184,13 @@ class Scouts:
         return Offset(told.off[1:-1], told.variance[1:-1])
 
     def _steps(self, left: Flags) -> Flags:
-        """Return which places seem to lie on a step whose end was left, with a cliff on the other side."""
-        slack, off = self.slack, self.off
+        """Return which places are as far off as one that was left beside them: on a step."""
+        ladder, slack, off = self.ladder, self.slack, self.off / self.slack
         above = np.where(left & (off > 0), off, np.inf)[::-1]
-        above = np.minimum.accumulate(above, axis=0)[::-1]
-        below = np.minimum.accumulate(np.where(left & (off < 0), -off, np.inf), axis=0)
-        side, other = np.where(off > 0, above, below), np.where(off > 0, below, above)
-        with np.errstate(invalid="ignore"):
-            odds = self.ladder.information * (np.abs(off) * side - side**2 / 2)
-            return self.ladder.seen & (side < STEP * slack) & (other > CLIFF * slack) & (odds >= STEP_ODDS)
+        high = np.minimum(np.minimum.accumulate(above, axis=0)[::-1], self.ends[1] / slack)
+        low = np.where(left & (off < 0), off, -np.inf)
+        low = np.maximum(np.maximum.accumulate(low, axis=0), self.ends[0] / slack)
+        return ladder.seen & on_a_step(off, ladder.information * slack**2, low, high)
 
     def _again(self, row: Int64, one: Flags, own: Flags) -> Next:
         """Return another look at places that were looked at before; at the one leaf that is left, for its missing half.
@@ -201,6 +203,7 @@ class Scouts:
         wanted = np.where(one, np.where(own, down, up), np.maximum(up, down))
         bets = (np.abs(off) <= NEARBY * self.slack) | one
         more = np.where(bets, np.clip(wanted, LEAST_STEP * held, MOST_STEP * held), self.pace.growth * held)
+        more = np.where(held * self.slack**2 < EARLY, held, more)
         return Next(self.ladder.thresholds[row, columns], more, bets)
 
     def _new(self, start: Int64, right: Int64, low: Int64, high: Int64) -> Next:
@@ -209,7 +212,9 @@ class Scouts:
         over = np.where(high >= 0, self.off[high, columns], np.inf)
         under = np.where(low >= 0, self.off[low, columns], -np.inf)
         span = over - under
-        part = np.where(span < STRAIGHT * slack, self._crossing(start, right, over, under), 0.5)
+        crossing = self._crossing(start, right, over, under)
+        least, most = self._parts(start, right, low, high)
+        part = np.where(span < STRAIGHT * slack, np.clip(crossing, least, most), 0.5)
         place = start + 1 + np.floor((right - start - 1) * part).astype(np.int64)
         place = np.minimum(place, np.maximum(right - 1, start + 1))
         mine = np.where(high >= 0, self.ladder.information[high, columns], 0.0)
@@ -217,8 +222,21 @@ class Scouts:
         opening, close = self.pace.opening / slack**2, span < LEAP * slack
         both = (high >= 0) & (low >= 0)
         usual = np.maximum(mine, theirs) * np.where(both, RESTART, 1.0)
+        usual = np.minimum(usual, SPAN / np.where(both, span, slack) ** 2)
         usual = np.where((high < 0) & (low < 0), (self.pace.start / self.rows) ** 2, usual)
         return Next(place, np.where(close, opening, np.minimum(usual, opening)), close)
+
+    def _parts(self, start: Int64, right: Int64, low: Int64, high: Int64) -> tuple[Float64, Float64]:
+        """Return the least and the largest part of the range that lies before a new place."""
+        thresholds, columns = self.ladder.thresholds, np.arange(len(start))
+        last = len(thresholds) - 1
+        before = np.where(low > 0, thresholds[np.maximum(low - 1, 0), columns], -1)
+        after = thresholds[np.minimum(high + 1, last), columns]
+        after = np.where((high >= 0) & (high < last) & (after >= 0), after, self.leaves - 1)
+        room = STUCK * (right - start)
+        least = np.where((low >= 0) & (start - before < room), STUCK_PART, LEAST_PART)
+        most = np.where((high >= 0) & (after - right < room), 1 - STUCK_PART, 1 - LEAST_PART)
+        return least, most
 
     def _crossing(self, start: Int64, right: Int64, over: Float64, under: Float64) -> Float64:
         """Return which part of the range lies before the place where a straight line through near places crosses."""
@@ -235,4 +253,4 @@ class Scouts:
             fitted = (middle - mean / slope + (right - start) / 2) / (right - start)
             fits = (near.sum(axis=0) >= 2) & (slope > 0) & np.isfinite(fitted)
             part = np.where(fits, fitted, -under / (over - under))
-        return np.asarray(np.clip(np.nan_to_num(part, nan=0.5), LEAST_PART, 1 - LEAST_PART))
+        return np.nan_to_num(part, nan=0.5)

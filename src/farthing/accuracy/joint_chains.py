@@ -1,0 +1,142 @@
+"""Several quantiles of one column under a pure budget, looked for together: their thresholds cut the rows into bins.
+
+Each row is in one bin. So all bins are shown for what one costs, and the rows below each threshold are a sum of them:
+the noise of nine deciles is at most 2.3 times that of one of them alone, for the same epsilon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from farthing.accuracy.joint_chain_run import JointChainRun, JointChainTrail
+from farthing.accuracy.quantile_bisection import state_of
+from farthing.accuracy.quantile_chains import QuantileChains
+from farthing.mechanisms.laplace import LaplaceChain, Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.joint_chain_run import ShowBins, ShownBins
+    from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
+    from farthing.mechanisms.exponential import BitSource
+
+    Int64 = NDArray[np.int64]
+    Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+
+class JointChainsState(NamedTuple):
+    """What a run ends with, [groups, quantiles]; all of it released."""
+
+    value: Float64
+    lower: Float64
+    upper: Float64
+    met: Flags
+    waits: Flags
+    trail: JointChainTrail
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """Where the search for one quantile ended: what `state_of` reads."""
+
+    low: Int64
+    high: Int64
+    least: Int64
+    most: Int64
+    middle: Int64
+    good: Flags
+    rows: Float64
+    goal: Float64
+    waits: Flags
+    spent: Int64
+    trail: JointChainTrail
+
+    @classmethod
+    def of(cls, run: JointChainRun, number: int) -> Told:
+        """Return that of one quantile of a run."""
+        names = ("low", "high", "least", "most", "middle", "good")
+        none = np.zeros(len(run.spent))
+        return cls(*(getattr(run, name)[number] for name in names), none, none, run.waits, run.spent, run.trail)
+
+    def within(self, at: Int64) -> Flags:
+        """Return no group: there is no value target."""
+        return np.zeros(len(at), np.bool_)
+
+
+@dataclass(frozen=True)
+class JointChains:
+    """The plan of a joint search under a pure budget, the same for all groups of a question."""
+
+    asked: tuple[QuantileGoal, ...]
+    beta: float
+    cap: int
+    spend: bool = False
+
+    @property
+    def many(self) -> int:
+        """How many quantiles there are."""
+        return len(self.asked)
+
+    @cached_property
+    def plans(self) -> tuple[QuantileChains, ...]:
+        """The plan of each quantile alone."""
+        return tuple(QuantileChains(one, self.beta, self.cap, self.spend) for one in self.asked)
+
+    def run(
+        self,
+        show: ShowBins | None,
+        *,
+        groups: int,
+        held: JointChainTrail | None = None,
+        settled: Flags | None = None,
+        progress: Callable[[int, int, int, float], None] | None = None,
+    ) -> JointChainsState:
+        none = np.zeros((groups, self.many), np.bool_)
+        trail = JointChainTrail.nothing(groups, self.many) if held is None else held
+        run, looks = JointChainRun.of(self, trail, none if settled is None else settled), 0
+        while (active := np.flatnonzero(run.open)).size:
+            run.look(active, show)
+            looks += 1
+            if progress is not None:
+                state = self._state(run)
+                done = groups - int(run.open.sum())
+                progress(looks, groups, done, float((state.upper - state.lower).max() / 2))
+        return self._state(run)
+
+    def _state(self, run: JointChainRun) -> JointChainsState:
+        """Return what there is to tell."""
+        told = [state_of(one, Told.of(run, number)) for number, one in enumerate(self.asked)]
+        value, lower, upper, met = (
+            np.stack([getattr(one, name) for one in told], axis=1) for name in ("value", "lower", "upper", "met")
+        )
+        return JointChainsState(value, lower, upper, met, run.waits, run.trail)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownJointRanks:
+    """The rows in the bins between thresholds, shown by Laplace chains: what a joint search looks through."""
+
+    ranks: Ranks
+    max_rows: int
+    bits: BitSource | None = None
+
+    def show(self, held: ShownBins, farthings: Int64, groups: Int64) -> Int64:
+        """Carry on the chains of the bins of some groups, int64[quantiles + 1, n]: see `JointChains.run`."""
+        places = held.places
+        bins = (places >= 0).sum(axis=0) + 1
+        rising = np.sort(np.where(places >= 0, places, (1 << self.ranks.leaves_log2) - 1), axis=0)
+        upto = np.stack([self.ranks.below(one, groups) for one in rising])
+        edges = np.vstack([np.zeros_like(groups), upto, self.ranks.rows[groups]])
+        used = np.arange(len(places) + 1)[:, None] < bins
+        truth, last = np.diff(edges, axis=0), np.zeros((len(places) + 1, len(groups)), np.int64)
+        level, wanted = (np.broadcast_to(one, last.shape)[used] for one in (held.farthings, farthings))
+        chain = LaplaceChain(truth[used], self.max_rows, bits=self.bits)
+        last[used] = chain.measure(Shown(np.where(level > 0, held.shown[used], 0), level), wanted).value
+        return last

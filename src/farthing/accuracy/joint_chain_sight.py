@@ -190,26 +190,22 @@ class Sight:
         centre, mean = np.add.reduceat(weight * place, first) / held, fitted.x[first]
         low, high, noise = place[first], place[fitted.blocks[1:] - 1], 1 / np.sqrt(held)
         goal = goals * rows
-        a = np.maximum((mean + noise < goal[:, None]).sum(axis=1) - 1, 0)
-        b = len(mean) - np.maximum((mean - noise > goal[:, None]).sum(axis=1), 1)
-        b = np.clip(b, a + 1, len(mean) - 1)
-        a = np.minimum(a, b - 1)
+        a, b = _around(mean, noise, goal)
         gap = np.maximum(mean[b] - mean[a], 1e-9)
         part = np.clip((goal - mean[a]) / gap, 0.0, 1.0)
         near = gap <= STRAIGHT * slack * rows
         left, right = np.where(near, centre[a], high[a]), np.where(near, centre[b], low[b])
         guess = np.rint(left + part * (right - left))
         mixed = np.hypot((1 - part) * noise[a], part * noise[b])
-        line, sure, good = _line(place, shown, weight, goal, slack * rows)
-        good &= (line > -1) & (line < last) & ~((gap > LUMP * slack * rows) & (low[b] - high[a] <= 1))
         apart = np.where(low[b] - high[a] > 1, gap * np.minimum(part, 1 - part) * 2, 0.0)
         inner = (np.arange(len(mean)) > a[:, None]) & (np.arange(len(mean)) < b[:, None])
         best = np.where(inner, noise, np.inf).argmin(axis=1)
         here = inner.any(axis=1) & (noise[best] <= INNER * slack * rows)
         guess = np.where(here, np.rint(centre[best]), guess)
         mixed, apart = np.where(here, noise[best], mixed), np.where(here, 0.0, apart)
-        f = np.clip(np.searchsorted(mean + LIKELY * noise, goal) - 1, 0, None)
-        l = np.clip(np.searchsorted(mean - LIKELY * noise, goal, "right"), 1, len(mean) - 1)
+        f, l = _around(mean, LIKELY * noise, goal)
+        line, sure, good = _line(place, shown, weight, goal, slack * rows)
+        good &= (line > -1) & (line < last) & ~((gap > LUMP * slack * rows) & (low[b] - high[a] <= 1))
         good &= (line >= np.minimum(high[f], high[a])) & (line <= np.maximum(low[l], low[b]))
         guess = np.where(good, np.rint(line), guess)
         mixed, apart = np.where(good, sure, mixed), np.where(good, 0.0, apart)
@@ -356,6 +352,14 @@ class Sight:
     def _level(self, epsilon: Float64) -> Int64:
         farthings = np.minimum(np.nan_to_num(epsilon, nan=0.0, posinf=2.0**60) / float(FARTHING), MOST_FARTHINGS)
         return np.maximum(np.searchsorted(LEVELS, farthings), self.plans[0].lowest)
+
+
+def _around(mean: Float64, spare: Float64, goal: Float64) -> tuple[Int64, Int64]:
+    """Return the last place that lies below each goal by more than is spare, and the first after it that lies above."""
+    place = np.arange(len(mean))
+    first = np.where(mean + spare < goal[:, None], place, 0).max(axis=1)
+    above = (mean - spare > goal[:, None]) & (place > first[:, None])
+    return first, np.where(above, place, len(mean) - 1).min(axis=1)
 
 
 def _line(

@@ -284,7 +284,7 @@ class JointChainRun:
         at = at[self.open[at]]
         if not at.size:
             return
-        wish = self.sight.next(at, self.active[:, at], self.part[:, at] > 0, self.plan.cap)
+        wish = self.sight.next(at, self.active[:, at], self.part[:, at], self.left[:, at], self.plan.cap)
         held = np.where(wish.goes_on, LEVELS[self.sight.level_of(at)], 0)
         dear = LEVELS[wish.level] - held > self.plan.cap - self.spent[at]
         self.active[:, at[dear]] = False

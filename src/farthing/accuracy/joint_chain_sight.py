@@ -42,6 +42,10 @@ WINDOW: Final = 1.5
 WINDOW_NOISE: Final = 2.0
 FITS: Final = 1.8
 INNER: Final = 0.6
+FINER: Final = 0.8
+FINEST: Final = 0.3
+LONGER: Final = 0.08
+LONGEST: Final = 0.85
 _END: Final = np.iinfo(np.int64).max
 
 
@@ -240,7 +244,7 @@ class Sight:
         noise = scale * _units(plan.centre, self.bins[newest, at] - 1) * _alone(plan.centre)
         return noise <= 1.05 * PROVES * plan.asked.slack * self.rows(at)[0]
 
-    def next(self, at: Int64, active: Flags, proves: Flags, cap: int) -> JointWish:
+    def next(self, at: Int64, active: Flags, part: Float64, left: Float64, cap: int) -> JointWish:
         """Return the next looks."""
         wide, many = self.places.shape[1], len(self.plans)
         rows, noise = self.rows(at)
@@ -257,11 +261,11 @@ class Sight:
             owners[:, goes_on] = self.owners[self.newest[at[goes_on]], :, at[goes_on]].T
         some = np.flatnonzero(known)
         if some.size:
-            wish = self._sought(at[some], active[:, some], proves[:, some])
+            wish = self._sought(at[some], active[:, some], part[:, some] > 0, -np.log2(left[:, some]))
             places[:, some], owners[:, some], level[some], goes_on[some] = wish
         return JointWish(places, owners, np.minimum(level, len(LEVELS) - 1), goes_on)
 
-    def _sought(self, at: Int64, active: Flags, proves: Flags) -> JointWish:
+    def _sought(self, at: Int64, active: Flags, proves: Flags, failed: Float64) -> JointWish:
         wide, many = self.places.shape[1], len(self.plans)
         shape = (many, len(at))
         slack, found = self._slack(at), self.guess(at)
@@ -287,7 +291,7 @@ class Sight:
             lower, upper = (np.take_along_axis(off, one[None], axis=0)[0] for one in (first, second))
             beside = np.take_along_axis(now, second[None], axis=0)[0] - np.take_along_axis(now, first[None], axis=0)[0]
             both = two & (beside == 1) & (lower <= 0) & (upper >= 0)
-            near = own.any(axis=0) & (np.abs(side) <= STAYS * slack[number])
+            near = own.any(axis=0) & (np.abs(side) <= np.minimum(STAYS + LONGER * (failed[number] - 1), LONGEST) * slack[number])
             noise = unit * self.reach / epsilon
             stays[number] = active[number] & proves[number] & (near | both) & (noise <= 1.5 * PROVES * slack[number])
             far = np.where(both, np.maximum(lower, -upper), np.abs(side))
@@ -299,7 +303,8 @@ class Sight:
         go = np.sort(wanted, axis=0)[rank, np.arange(len(at))]
         go = np.clip(self._level(np.where(goes_on, go, 0)), last + NEXT, last + 2 * NEXT)
         # a new round
-        ask = np.where(ready, PROVES * slack, np.maximum(CLOSER * doubt, PROVES * slack))
+        aim = PROVES * np.maximum(FINER**failed, FINEST) * slack
+        ask = np.where(ready, aim, np.maximum(CLOSER * doubt, aim))
         count = active.sum(axis=0)
         each = np.stack([
             _alone(plan.centre) * _units(plan.centre, count) * self.reach / ask[number]

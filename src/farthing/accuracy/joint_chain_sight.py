@@ -291,7 +291,9 @@ class Sight:
             lower, upper = (np.take_along_axis(off, one[None], axis=0)[0] for one in (first, second))
             beside = np.take_along_axis(now, second[None], axis=0)[0] - np.take_along_axis(now, first[None], axis=0)[0]
             both = two & (beside == 1) & (lower <= 0) & (upper >= 0)
-            near = own.any(axis=0) & (np.abs(side) <= np.minimum(STAYS + LONGER * (failed[number] - 1), LONGEST) * slack[number])
+            near = own.any(axis=0) & (
+                np.abs(side) <= np.minimum(STAYS + LONGER * (failed[number] - 1), LONGEST) * slack[number]
+            )
             noise = unit * self.reach / epsilon
             stays[number] = active[number] & proves[number] & (near | both) & (noise <= 1.5 * PROVES * slack[number])
             far = np.where(both, np.maximum(lower, -upper), np.abs(side))
@@ -306,10 +308,12 @@ class Sight:
         aim = PROVES * np.maximum(FINER**failed, FINEST) * slack
         ask = np.where(ready, aim, np.maximum(CLOSER * doubt, aim))
         count = active.sum(axis=0)
-        each = np.stack([
-            _alone(plan.centre) * _units(plan.centre, count) * self.reach / ask[number]
-            for number, plan in enumerate(self.plans)
-        ])
+        each = np.stack(
+            [
+                _alone(plan.centre) * _units(plan.centre, count) * self.reach / ask[number]
+                for number, plan in enumerate(self.plans)
+            ]
+        )
         level = np.where(active, self._level(each), _END)
         far = active & ~ready & (level <= level.min(axis=0) + TOGETHER)
         waiting = (active & ~ready).any(axis=0)
@@ -339,7 +343,9 @@ class Sight:
                 spread = one.first[here] + (one.last - one.first)[here] * (step + 1) // (m[here] + 1)
                 crossing = np.where(m[here] == 1, True, step == (m[here]) // 2)
                 where = np.where(crossing, one.place[here], spread)
-                where = np.where(pair[here] & ready[number, here], np.where(step == 0, one.right[here], one.left[here]), where)
+                where = np.where(
+                    pair[here] & ready[number, here], np.where(step == 0, one.right[here], one.left[here]), where
+                )
                 leaves = self.plans[number].asked.leaves
                 places[used[here], here] = np.clip(where, 0, leaves - 2)
                 owners[used[here], here] = number
@@ -392,6 +398,15 @@ def _line(
 
 def _alone(share: float) -> float:
     return float(np.sqrt(2 * ((1 - share) ** 2 + share**2)))
+
+
+def noise_beside(share: float, many: int) -> float:
+    """Return about the noise of a rank beside so many others, over that of a bin of the same price.
+
+    >>> [round(noise_beside(0.5, many), 2) for many in (1, 9)]
+    [1.0, 2.24]
+    """
+    return _alone(share) * float(_units(share, np.array(many)))
 
 
 def _units(share: float, thresholds: Int64) -> Float64:

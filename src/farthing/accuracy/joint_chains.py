@@ -6,6 +6,7 @@ the noise of nine deciles is at most 2.3 times that of one of them alone, for th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.joint_chain_run import JointChainRun, JointChainTrail
+from farthing.accuracy.joint_chain_sight import noise_beside
 from farthing.accuracy.quantile_bisection import state_of
 from farthing.accuracy.quantile_chains import QuantileChains
-from farthing.mechanisms.laplace import LaplaceChain, Shown
+from farthing.mechanisms.laplace import MOST_FARTHINGS, LaplaceChain, Shown
+from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
+
+TYPICAL: Final = 18.0
+"""About what a search needs on even data: epsilon times the slack, over the noise of the rank that has most of it."""
 
 
 class JointChainsState(NamedTuple):
@@ -109,6 +115,12 @@ class JointChains:
                 done = groups - int(run.open.sum())
                 progress(looks, groups, done, float((state.upper - state.lower).max() / 2))
         return self._state(run)
+
+    def typical(self, rows: float) -> int:
+        """Return about the farthings that a group of so many rows pays, if they are spread evenly."""
+        wanted = max(noise_beside(one.centre, self.many) / one.asked.slack for one in self.plans)
+        wanted = TYPICAL * wanted * self.asked[0].max_rows / max(rows, 1.0)
+        return math.ceil(min(wanted / FARTHING, self.cap))
 
     def _state(self, run: JointChainRun) -> JointChainsState:
         """Return what there is to tell."""

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import numpy as np
 
 from farthing.accuracy.joint_chain_sight import Sight
-from farthing.accuracy.laplace_sums import weighted_reach
-from farthing.accuracy.quantile_chain_run import LEVELS
-from farthing.rounding import FARTHING
+from farthing.accuracy.quantile_chain_run import LEVELS, STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,26 +27,14 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     ShowBins = Callable[["ShownBins", Int64, Int64], Int64]
 
-FIRST: Final = 18
-"""The first look of all costs one part in 2^18 of the cap."""
-
-AHEAD: Final = 8
-"""Until rows are roughly known each look is so many levels above the last: four times its epsilon."""
-
-CLEARLY: Final = 6.0
-"""Rows are roughly known when there are this many times their noise."""
-
-HOPELESS: Final = 1.5
-"""A group is given up where a noise of this part of the slack, turned over, costs more than the cap."""
-
-NEXT: Final = 2
-"""A round goes on by at least so many levels: to 1.4 times its epsilon."""
-
 MOST_PART: Final = 0.5
 """A round that may prove something gets this part of what is left of beta;"""
 
 FINER: Final = 0.5
-"""its looks get halves, quarters and so on of it."""
+"""its levels get halves, quarters and so on of it:"""
+
+EVERY: Final = STEPS // 2
+"""each of so many, from the first that is fine enough."""
 
 LEAST_LEFT: Final = 2.0**-8
 """A quantile of which less of beta is left is given up, not met;"""
@@ -173,8 +159,8 @@ class JointChainRun:
     middle: Int64
     left: Float64  # the part of beta that no round has yet
     part: Float64  # what the present round may use up
-    tries: Int64  # how many looks of the present round have used some of it up
-    began: Int64  # [groups], looks of the present round before the last one
+    first: Int64  # the level from which on the present round may prove something
+    began: Int64  # [groups], the level at which it began
     sight: Sight
 
     @classmethod
@@ -185,7 +171,7 @@ class JointChainRun:
         return cls(
             plan=plan, trail=held.copy(), depth=whole.copy(), spent=whole.copy(), waits=np.zeros(groups, np.bool_),
             active=~settled.T, low=each.copy(), high=each + leaves - 1, least=each + leaves - 1, most=each - 1,
-            middle=each.copy(), left=each + 1.0, part=each * 0.0, tries=each.copy(), began=whole.copy(),
+            middle=each.copy(), left=each + 1.0, part=each * 0.0, first=each.copy(), began=whole.copy(),
             sight=Sight.nothing(plan.plans, groups, columns(plan.many)),
         )  # fmt: skip
 
@@ -214,33 +200,34 @@ class JointChainRun:
         places, owners = trail.places[depth, :, at].T, trail.owners[depth, :, at].T
         begins = rounds > self.sight.newest[at]
         before = np.where(begins, 0, LEVELS[self.sight.level_of(at)])
-        self._begin(at[begins], places[:, begins], owners[:, begins])
-        self.began[at] = np.where(begins, 0, self.began[at] + 1)
+        self._begin(at[begins], places[:, begins], owners[:, begins], level[begins])
         self.sight.see(at, rounds, level, places, owners, trail.shown[depth, :, at].T)
         self.spent[at] += LEVELS[level] - before
         self.depth[at] += 1
         for number in range(self.plan.many):
-            self._claim(number, at, rounds, owners == number)
+            self._claim(number, at, (rounds, level), owners == number)
 
-    def _begin(self, at: Int64, places: Int64, owners: Int64) -> None:
-        """Give rounds their parts of beta, from what was seen before them."""
-        found = self.sight.worth(at)
+    def _begin(self, at: Int64, places: Int64, owners: Int64, level: Int64) -> None:
+        """Give rounds their parts of beta and their first levels, from what was seen before them."""
+        found, fine = self.sight.worth(at), self.sight.fine(at, (places >= 0).sum(axis=0))
+        self.began[at] = level
         for number in range(self.plan.many):
             mine = (owners == number) & (places >= 0)
             worth = found[number] & mine.any(axis=0)
             self.part[number, at] = part = np.where(worth, MOST_PART * self.left[number, at], 0.0)
             self.left[number, at] -= part
-            self.tries[number, at] = 0
+            self.first[number, at] = level + EVERY * np.maximum(-(-(fine[number] - level) // EVERY), 0)
 
-    def _claim(self, number: int, at: Int64, rounds: Int64, own: Flags) -> None:
+    def _claim(self, number: int, at: Int64, look: tuple[Int64, Int64], own: Flags) -> None:
         """Say of one quantile what its own thresholds of a round prove; what was proved before stays."""
         plan = self.plan.plans[number]
         many = np.maximum(own.sum(axis=0), 1)
-        tries, part = self.tries[number, at], self.part[number, at]
-        proves = (part > 0) & self.sight.fine(number, at)
-        proof = np.where(proves, self.plan.beta * (1 - INTERVAL_SHARE) * part * (1 - FINER) * FINER**tries, 0.0) / many
-        self.tries[number, at] += proves
-        each = 1.0 / ((rounds + 1) * (rounds + 2)) / ((self.began[at] + 1) * (self.began[at] + 2))
+        (rounds, level), part = look, self.part[number, at]
+        later, since = level - self.first[number, at], level - self.began[at]
+        tries = (1 - FINER) * FINER ** np.maximum(later // EVERY, 0)
+        proof = self.plan.beta * (1 - INTERVAL_SHARE) * part * tries / many
+        proof = np.where((later >= 0) & (later % EVERY == 0), proof, 0.0)
+        each = 1.0 / ((rounds + 1) * (rounds + 2)) / ((since + 1) * (since + 2))
         beside = self.plan.beta * INTERVAL_SHARE * each / many
         for column in np.flatnonzero(own.any(axis=1)).tolist():
             some = own[column] & self.active[number, at]
@@ -248,8 +235,7 @@ class JointChainRun:
             place = side.place
             self.middle[number, here] = place
             for share, up in ((plan.upper, True), (plan.lower, False)):
-                off = (1 - share) * side.below - share * side.above
-                far = weighted_reach(share, side.under, side.over, proof[some], side.scale)
+                off, far = side.off(share), side.reach(share, proof[some])
                 if up:
                     self.most[number, here] = np.where(
                         off <= -far, np.maximum(self.most[number, here], place), self.most[number, here]
@@ -258,8 +244,7 @@ class JointChainRun:
                     self.least[number, here] = np.where(
                         off >= far, np.minimum(self.least[number, here], place), self.least[number, here]
                     )
-            off = (1 - plan.centre) * side.below - plan.centre * side.above
-            far = weighted_reach(plan.centre, side.under, side.over, beside[some], side.scale)
+            off, far = side.off(plan.centre), side.reach(plan.centre, beside[some])
             low = np.where(off <= -far, np.maximum(self.low[number, here], place + 1), self.low[number, here])
             high = np.where(off >= far, np.minimum(self.high[number, here], place), self.high[number, here])
             sane = low <= high

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from farthing.accuracy.laplace_sums import weighted_reach
 from farthing.accuracy.quantile_chain_run import LEVELS, STEPS
 from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.rounding import FARTHING
@@ -21,36 +22,87 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-CLEARLY: Final = 4.0
-AHEAD: Final = 4
 FIRST: Final = 18
+"""The first look of all costs one part in 2^18 of the cap."""
+
+AHEAD: Final = STEPS
+"""Until rows are roughly known each look is so many levels above the last: at twice its epsilon."""
+
+CLEARLY: Final = 4.0
+"""Rows are roughly known when there are this many times their noise."""
+
 LIKELY: Final = 2.0
+"""A place is likely on one side when it is off by so many standard deviations."""
+
 GAP: Final = 0.15
-CLOSER: Final = 0.3
-PROVES: Final = 0.5
-STAYS: Final = 0.6
-READY: Final = 0.6
-NEED: Final = 2.2
-NEXT: Final = 2
-TOGETHER: Final = STEPS
-HOPELESS: Final = 1.5
-PART: Final = 0.3
-LINE: Final = 2.5
-STRAIGHT: Final = 3.0
+"""Between two places D is known within so large a part of what they are apart, besides their noise."""
+
 LUMP: Final = 0.7
-WINDOW: Final = 1.5
-WINDOW_NOISE: Final = 2.0
-FITS: Final = 1.8
+"""One leaf that seems to hold so many slacks of rows is proved by the thresholds on both sides of it."""
+
+STRAIGHT: Final = 3.0
+"""Places that are fewer slacks apart are taken by their middles, others by their ends."""
+
 INNER: Final = 0.6
+"""A place that is on neither side is looked at if its noise is less than so many slacks."""
+
+WINDOW: Final = 1.5
+"""A straight line is drawn through what is fewer slacks off than this,"""
+
+WINDOW_NOISE: Final = 2.0
+"""and so many standard deviations of its own;"""
+
+FITS: Final = 1.8
+"""it fits where the squares that are left are so many times their variances, in the mean."""
+
+READY: Final = 0.6
+"""A round may prove something where D is known within so many slacks,"""
+
+PROVES: Final = 0.5
+"""and its first look has so many slacks of noise,"""
+
 FINER: Final = 0.8
+"""this part of it after each round that failed,"""
+
 FINEST: Final = 0.3
+"""and no less than this part of it."""
+
+CLOSER: Final = 0.3
+"""Other rounds have a noise of so large a part of how well D is known."""
+
+STAYS: Final = 0.6
+"""A round goes on while a threshold seems to be off by fewer slacks than this,"""
+
 LONGER: Final = 0.08
+"""by so many more after each that failed,"""
+
 LONGEST: Final = 0.85
+"""and no more than this;"""
+
+NEED: Final = 2.2
+"""to where it is sure by about so many standard deviations,"""
+
+NEXT: Final = STEPS // 2
+"""by at least so many levels, and twice as many at most."""
+
+HOPELESS: Final = 1.5
+"""A group is given up where this epsilon over the slack, times the noise of all ranks, is more than its cap."""
+
+TOGETHER: Final = STEPS
+"""Those that are not ready are looked at together where they ask for no more levels than so many above the least."""
+
+PART: Final = 0.3
+"""A look at several is at the level that so large a part of them asks for, or less."""
+
+MORE: Final = 3
+"""So many thresholds more may be for a quantile that is not ready, if there is room."""
+
 _END: Final = np.iinfo(np.int64).max
+_EXACT: Final = 1e9  # one over the variance of D at both ends of the range
 
 
 class Sides(NamedTuple):
-    """What a round showed last on both sides of one threshold."""
+    """What a round showed last on both sides of one threshold: rows, of how many bins, with which scale of noise."""
 
     place: Int64
     below: Float64
@@ -58,6 +110,14 @@ class Sides(NamedTuple):
     under: Int64
     over: Int64
     scale: Float64
+
+    def off(self, share: float) -> Float64:
+        """Return how many rows more than a share of all lie at or below it."""
+        return np.asarray((1 - share) * self.below - share * self.above)
+
+    def reach(self, share: float, chance: Float64) -> Float64:
+        """Return how far that is off its truth, with these chances on either side."""
+        return weighted_reach(share, self.under, self.over, chance, self.scale)
 
 
 class JointWish(NamedTuple):
@@ -70,44 +130,62 @@ class JointWish(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """Where a quantile seems to be: between which thresholds, in leaves and rows, and how surely."""
+    """Where each quantile seems to be.
 
-    left: Int64  # the last threshold that seems to lie below
+    Attributes:
+        left, right: the thresholds that seem to lie on both sides of it.
+        first, last: those that are likely to.
+        place: where it seems to be.
+        gap: rows between `left` and `right`.
+        doubt: how far D may be off at `place`, in rows.
+    """
+
+    left: Int64
     right: Int64
-    first: Int64  # the last that is likely to
+    first: Int64
     last: Int64
     place: Int64
     gap: Float64
-    noise: Float64
-    doubt: Float64  # how far D may be off at `place`
+    doubt: Float64
 
 
 @dataclass(slots=True, eq=False)
 class Sight:
-    """What every round showed last: [rounds, thresholds, groups] where nothing else is said."""
+    """What every round showed last.
+
+    Attributes:
+        plans: the plan of each quantile alone.
+        newest: int64[groups], the last round; -1 before any.
+        levels: int64[rounds, groups], the place in `LEVELS` of its last look; -1 for no round.
+        places: int64[rounds, thresholds, groups], rising; -1 for none, at the end.
+        owners: int64[rounds, thresholds, groups], which quantile each is for.
+        shown: int64[rounds, thresholds + 1, groups], rows in the bins.
+        below: float64[rounds, thresholds, groups], rows at or below each threshold.
+        whole: float64[rounds, groups], all rows.
+        bins: int64[rounds, groups], how many there are.
+    """
 
     plans: tuple[QuantileChains, ...]
-    newest: Int64  # [groups]
-    levels: Int64  # [rounds, groups]
+    newest: Int64
+    levels: Int64
     places: Int64
     owners: Int64
     shown: Int64
     below: Float64
-    whole: Float64  # [rounds, groups]
-    bins: Int64  # [rounds, groups]
-    stays: Flags  # [quantiles, groups]
+    whole: Float64
+    bins: Int64
 
     @classmethod
     def nothing(cls, plans: tuple[QuantileChains, ...], groups: int, wide: int) -> Sight:
+        """Return what is seen before any look, in rounds of so many thresholds at most."""
         none, table = np.zeros((0, groups)), np.zeros((0, wide, groups))
-        whole = np.zeros((0, groups), np.int64)
-        return cls(
-            plans, np.full(groups, -1), whole, table.astype(np.int64), table.astype(np.int64), np.zeros((0, wide + 1, groups), np.int64),
-            table, none, whole, np.zeros((len(plans), groups), np.bool_),
-        )  # fmt: skip
+        count, whole = none.astype(np.int64), table.astype(np.int64)
+        shown = np.zeros((0, wide + 1, groups), np.int64)
+        return cls(plans, np.full(groups, -1), count, whole, whole, shown, table, none, count)
 
     @property
     def reach(self) -> int:
+        """The most rows of one unit in a group."""
         return self.plans[0].asked.max_rows
 
     def level_of(self, at: Int64) -> Int64:
@@ -117,11 +195,15 @@ class Sight:
         return self.levels[np.maximum(self.newest[at], 0), at]
 
     def last_shown(self, at: Int64) -> Int64:
+        """Return what the bins of the last round of some groups showed, int64[thresholds + 1, n]; 0 before any."""
         if not len(self.levels):
             return np.zeros((self.shown.shape[1], len(at)), np.int64)
         return self.shown[np.maximum(self.newest[at], 0), :, at].T
 
-    def see(self, at: Int64, rounds: Int64, level: Int64, places: Int64, owners: Int64, shown: Int64) -> None:
+    def see(  # noqa: PLR0917  # one look, as it is kept
+        self, at: Int64, rounds: Int64, level: Int64, places: Int64, owners: Int64, shown: Int64
+    ) -> None:
+        """Keep what the next look at each of some groups showed, in place of the last one of its round."""
         while len(self.levels) <= rounds.max():
             for name in ("levels", "places", "owners", "shown", "below", "whole", "bins"):
                 table = getattr(self, name)
@@ -134,6 +216,7 @@ class Sight:
         self.owners[rounds, :, at], self.below[rounds, :, at] = owners.T, added[:-1].T
 
     def sides(self, at: Int64, column: int) -> Sides:
+        """Return what the last look at some groups showed on both sides of one of its thresholds."""
         newest = self.newest[at]
         below = self.below[newest, column, at]
         scale = self.reach / (LEVELS[self.levels[newest, at]] * float(FARTHING))
@@ -145,7 +228,7 @@ class Sight:
 
     def rows(self, at: Int64) -> tuple[Float64, Float64]:
         """Return the rows, and their noise."""
-        if not len(self.levels):
+        if not len(self.levels) or not at.size:
             return np.zeros(len(at)), np.full(len(at), np.inf)
         rate = np.where(self.levels[:, at] >= 0, LEVELS[np.maximum(self.levels[:, at], 0)], 0) * float(FARTHING)
         weight = rate**2 / (2 * np.maximum(self.bins[:, at], 1)) / self.reach**2
@@ -154,6 +237,7 @@ class Sight:
             return (weight * self.whole[:, at]).sum(axis=0) / total, 1 / np.sqrt(total)
 
     def hopeless(self, at: Int64, active: Flags, cap: int) -> Flags:
+        """Return which quantiles of some groups are too small for their target, as far as the count tells."""
         rows, noise = self.rows(at)
         out = np.zeros((len(self.plans), len(at)), np.bool_)
         for number, plan in enumerate(self.plans):
@@ -185,7 +269,7 @@ class Sight:
         last = self.plans[0].asked.leaves - 1
         place = np.concatenate([[-1], places[met], [last]]).astype(np.float64)
         shown = np.concatenate([[0.0], below[met] / whole * rows, [rows]])
-        weight = np.concatenate([[1e9], 1 / variance, [1e9]])
+        weight = np.concatenate([[_EXACT], 1 / variance, [_EXACT]])
         order = np.argsort(place, kind="stable")
         place, shown, weight = place[order], shown[order], weight[order]
         fitted = isotonic_regression(shown, weights=weight)
@@ -207,16 +291,15 @@ class Sight:
         here = inner.any(axis=1) & (noise[best] <= INNER * slack * rows)
         guess = np.where(here, np.rint(centre[best]), guess)
         mixed, apart = np.where(here, noise[best], mixed), np.where(here, 0.0, apart)
-        f, l = _around(mean, LIKELY * noise, goal)
+        f, after = _around(mean, LIKELY * noise, goal)
         line, sure, good = _line(place, shown, weight, goal, slack * rows)
         good &= (line > -1) & (line < last) & ~((gap > LUMP * slack * rows) & (low[b] - high[a] <= 1))
-        good &= (line >= np.minimum(high[f], high[a])) & (line <= np.maximum(low[l], low[b]))
+        good &= (line >= np.minimum(high[f], high[a])) & (line <= np.maximum(low[after], low[b]))
         guess = np.where(good, np.rint(line), guess)
         mixed, apart = np.where(good, sure, mixed), np.where(good, 0.0, apart)
-        return (
-            high[a].astype(np.int64), low[b].astype(np.int64), np.minimum(high[f], high[a]).astype(np.int64), np.maximum(low[l], low[b]).astype(np.int64), guess.astype(np.int64), gap, mixed,
-            np.hypot(mixed, GAP * apart),
-        )  # fmt: skip
+        first, after = np.minimum(high[f], high[a]), np.maximum(low[after], low[b])
+        whole = (one.astype(np.int64) for one in (high[a], low[b], first, after, guess))
+        return (*whole, gap, np.hypot(mixed, GAP * apart))
 
     def _pair(self, found: Guess, slack: Float64) -> Flags:
         """Return where one leaf seems to hold so many rows that it is the quantile's, whatever its rank."""
@@ -230,124 +313,117 @@ class Sight:
         return (self.newest[at] >= 0) & self._ready(found, slack)
 
     def _slack(self, at: Int64) -> Float64:
+        """Return the slack of each quantile in rows, as far as known."""
         rows = np.maximum(self.rows(at)[0], 1.0)
         return np.array([[plan.asked.slack] for plan in self.plans]) * rows
 
     def _ready(self, found: Guess, slack: Float64) -> Flags:
+        """Return which quantiles are known well enough for a proof."""
         return (found.doubt <= READY * slack) | self._pair(found, slack)
 
-    def fine(self, number: int, at: Int64) -> Flags:
-        """Return where the last look is fine enough for a proof."""
-        plan = self.plans[number]
-        newest = self.newest[at]
-        scale = self.reach / (LEVELS[self.levels[newest, at]] * float(FARTHING))
-        noise = scale * _units(plan.centre, self.bins[newest, at] - 1) * _alone(plan.centre)
-        return noise <= 1.05 * PROVES * plan.asked.slack * self.rows(at)[0]
+    def fine(self, at: Int64, thresholds: Int64) -> Int64:
+        """Return the levels from which on a round of so many thresholds is fine enough for a proof."""
+        noise = np.stack([_alone(plan.centre) * _units(plan.centre, thresholds) for plan in self.plans])
+        return self._level(noise * self.reach / (PROVES * self._slack(at)))
 
     def next(self, at: Int64, active: Flags, part: Float64, left: Float64, cap: int) -> JointWish:
-        """Return the next looks."""
-        wide, many = self.places.shape[1], len(self.plans)
+        """Return the next looks at some groups, of which all else is [quantiles, n].
+
+        Args:
+            at: the groups.
+            active: which quantiles are looked for.
+            part: of beta that the present round may use up for each.
+            left: the part of it that no round has yet.
+            cap: the farthings that a group may pay.
+        """
         rows, noise = self.rows(at)
-        known = rows > CLEARLY * noise
-        places, owners = np.full((wide, len(at)), -1), np.full((wide, len(at)), -1)
-        level = np.full(len(at), self._level(cap * float(FARTHING) / 2**FIRST))
-        goes_on = (self.newest[at] >= 0) & ~known
-        level = np.where(goes_on, self.level_of(at) + AHEAD, level)
+        known, newest = rows > CLEARLY * noise, self.newest[at]
+        goes_on = (newest >= 0) & ~known
+        places, owners = np.full((2, self.places.shape[1], len(at)), -1)
         for number, plan in enumerate(self.plans):
             start = min(max(int(plan.asked.leaves * plan.centre) - 1, 0), plan.asked.leaves - 2)
             places[number], owners[number] = start, number
-        if len(self.levels):
-            places[:, goes_on] = self.places[self.newest[at[goes_on]], :, at[goes_on]].T
-            owners[:, goes_on] = self.owners[self.newest[at[goes_on]], :, at[goes_on]].T
-        some = np.flatnonzero(known)
-        if some.size:
+        order = np.argsort(places[: len(self.plans)], axis=0, kind="stable")
+        places[: len(order)], owners[: len(order)] = (
+            np.take_along_axis(one[: len(order)], order, axis=0) for one in (places, owners)
+        )
+        first = self._level(np.full(len(at), cap * float(FARTHING) / 2**FIRST))
+        level = np.where(goes_on, self.level_of(at) + AHEAD, first)
+        if (some := np.flatnonzero(known)).size:
             wish = self._sought(at[some], active[:, some], part[:, some] > 0, -np.log2(left[:, some]))
             places[:, some], owners[:, some], level[some], goes_on[some] = wish
         return JointWish(places, owners, np.minimum(level, len(LEVELS) - 1), goes_on)
 
     def _sought(self, at: Int64, active: Flags, proves: Flags, failed: Float64) -> JointWish:
-        wide, many = self.places.shape[1], len(self.plans)
-        shape = (many, len(at))
-        slack, found = self._slack(at), self.guess(at)
-        doubt, pair, ready = found.doubt, self._pair(found, slack), self._ready(found, slack)
-        newest = self.newest[at]
-        now, last = self.places[newest, :, at].T, self.levels[newest, at]
-        owned = self.owners[newest, :, at].T
-        epsilon = LEVELS[last] * float(FARTHING)
-        # who stays
-        stays = np.zeros(shape, np.bool_)
-        need = np.full(shape, np.inf)
-        for number, plan in enumerate(self.plans):
-            own = owned == number
-            off = self._offs(number, at)
-            column = np.where(own, np.abs(off), np.inf).argmin(axis=0)
-            side = np.take_along_axis(off, column[None], axis=0)[0]
-            unit = _alone(plan.centre) * np.sqrt(
-                ((1 - plan.centre) ** 2 * (column + 1) + plan.centre**2 * (self.bins[newest, at] - column - 1))
-                / ((1 - plan.centre) ** 2 + plan.centre**2)
-            )
-            two = own.sum(axis=0) == 2
-            first, second = own.argmax(axis=0), wide - 1 - own[::-1].argmax(axis=0)
-            lower, upper = (np.take_along_axis(off, one[None], axis=0)[0] for one in (first, second))
-            beside = np.take_along_axis(now, second[None], axis=0)[0] - np.take_along_axis(now, first[None], axis=0)[0]
-            both = two & (beside == 1) & (lower <= 0) & (upper >= 0)
-            near = own.any(axis=0) & (
-                np.abs(side) <= np.minimum(STAYS + LONGER * (failed[number] - 1), LONGEST) * slack[number]
-            )
-            noise = unit * self.reach / epsilon
-            stays[number] = active[number] & proves[number] & (near | both) & (noise <= 1.5 * PROVES * slack[number])
-            far = np.where(both, np.maximum(lower, -upper), np.abs(side))
-            room = slack[number] - np.where(both & ~near, far, np.minimum(np.abs(side), np.where(both, far, np.inf)))
-            need[number] = NEED * unit * self.reach / np.maximum(room, 0.1 * slack[number])
-        goes_on = stays.any(axis=0)
-        wanted = np.where(stays, need, np.inf)
-        rank = np.floor(PART * np.maximum(stays.sum(axis=0) - 1, 0)).astype(np.int64)
-        go = np.sort(wanted, axis=0)[rank, np.arange(len(at))]
-        go = np.clip(self._level(np.where(goes_on, go, 0)), last + NEXT, last + 2 * NEXT)
-        # a new round
-        aim = PROVES * np.maximum(FINER**failed, FINEST) * slack
-        ask = np.where(ready, aim, np.maximum(CLOSER * doubt, aim))
-        count = active.sum(axis=0)
-        each = np.stack(
-            [
-                _alone(plan.centre) * _units(plan.centre, count) * self.reach / ask[number]
-                for number, plan in enumerate(self.plans)
-            ]
-        )
-        level = np.where(active, self._level(each), _END)
-        far = active & ~ready & (level <= level.min(axis=0) + TOGETHER)
-        waiting = (active & ~ready).any(axis=0)
-        entries = np.where(waiting, far, active)
-        top = np.floor(PART * np.maximum(entries.sum(axis=0) - 1, 0)).astype(np.int64)
-        fresh = np.sort(np.where(entries, level, _END), axis=0)[top, np.arange(len(at))]
-        places, owners = self._placed(found, entries, ready, pair, wide)
-        places = np.where(goes_on, now, places)
+        """Return the next looks where rows are known: the present round goes on, or another one begins."""
+        slack, found, newest = self._slack(at), self.guess(at), self.newest[at]
+        need = self._needs(at, slack, np.minimum(STAYS + LONGER * (failed - 1), LONGEST))
+        stays = active & proves & self._ready(found, slack) & np.isfinite(need)
+        goes_on, last = stays.any(axis=0), self.levels[newest, at]
+        wished = np.where(stays, self._level(np.where(stays, need, 0.0)), 0)
+        more = last + NEXT * np.clip(-(-(self._lowest(wished, stays) - last) // NEXT), 1, 2)
+        ready, aim = self._ready(found, slack), PROVES * np.maximum(FINER**failed, FINEST) * slack
+        ask = np.where(ready, aim, np.maximum(CLOSER * found.doubt, aim))
+        noise = np.stack([_alone(plan.centre) * _units(plan.centre, active.sum(axis=0)) for plan in self.plans])
+        level = self._level(noise * self.reach / ask)
+        least = np.where(active & ~ready, level, _END - TOGETHER).min(axis=0)
+        waits = (active & ~ready).any(axis=0)
+        entries = active & np.where(waits, ~ready & (level <= least + TOGETHER), ready)
+        places, owners = self._placed(found, entries, ready, self._pair(found, slack))
+        places = np.where(goes_on, self.places[newest, :, at].T, places)
         owners = np.where(goes_on, self.owners[newest, :, at].T, owners)
-        return JointWish(places, owners, np.where(goes_on, go, fresh), goes_on)
+        return JointWish(places, owners, np.where(goes_on, more, self._lowest(level, entries)), goes_on)
 
-    def _placed(self, found: Guess, entries: Flags, ready: Flags, pairs: Flags, wide: int) -> tuple[Int64, Int64]:
-        n = entries.shape[1]
-        places, owners = np.full((wide, n), _END), np.full((wide, n), -1)
-        used = np.zeros(n, np.int64)
-        spare = wide - entries.sum(axis=0)
-        count = entries.sum(axis=0)
-        extra = np.where(count > 0, spare // np.maximum(count, 1), 0)
+    def _lowest(self, level: Int64, entries: Flags) -> Int64:
+        """Return the level that a part of these quantiles asks for, or less."""
+        row = np.floor(PART * np.maximum(entries.sum(axis=0) - 1, 0)).astype(np.int64)
+        return np.asarray(np.sort(np.where(entries, level, len(LEVELS)), axis=0)[row, np.arange(level.shape[1])])
+
+    def _needs(self, at: Int64, slack: Float64, most: Float64) -> Float64:
+        """Return the epsilon at which the present round is likely to prove what it is for; infinite where it is not."""
+        newest, wide = self.newest[at], self.places.shape[1]
+        now, owned, need = self.places[newest, :, at].T, self.owners[newest, :, at].T, np.full(slack.shape, np.inf)
+        epsilon = LEVELS[self.levels[newest, at]] * float(FARTHING)
+        for number, plan in enumerate(self.plans):
+            own, off, share = owned == number, self._offs(number, at), plan.centre
+            column = np.where(own, np.abs(off), np.inf).argmin(axis=0)
+            away = np.abs(np.take_along_axis(off, column[None], axis=0)[0])
+            under, over = column + 1, self.bins[newest, at] - column - 1
+            noise = np.sqrt(2 * ((1 - share) ** 2 * under + share**2 * over)) * self.reach
+            ends = np.stack([own.argmax(axis=0), wide - 1 - own[::-1].argmax(axis=0)])
+            apart = np.diff(np.take_along_axis(now, ends, axis=0), axis=0)[0]
+            lower, upper = np.take_along_axis(off, ends, axis=0)
+            both = (own.sum(axis=0) == 2) & (apart == 1) & (lower <= 0) & (upper >= 0)
+            near = own.any(axis=0) & (away <= most[number] * slack[number])
+            fine = noise / epsilon <= 1.5 * PROVES * slack[number]
+            side = np.where(both, np.minimum(away, np.where(near, away, np.maximum(lower, -upper))), away)
+            room = np.maximum(slack[number] - side, 0.1 * slack[number])
+            need[number] = np.where(fine & (near | both), NEED * noise / room, np.inf)
+        return need
+
+    def _placed(self, found: Guess, entries: Flags, ready: Flags, pairs: Flags) -> tuple[Int64, Int64]:
+        """Return the thresholds of new rounds, rising, and which quantile each is for.
+
+        One that is ready gets one, or those on both sides of its leaf; another the likeliest and a few around it.
+        """
+        wide, groups = self.places.shape[1], entries.shape[1]
+        places, owners = np.full((wide, groups), _END), np.full((wide, groups), -1)
+        used, spare = np.zeros(groups, np.int64), wide - entries.sum(axis=0)
+        extra = np.minimum(spare // np.maximum(entries.sum(axis=0), 1), MORE)
         for number in range(len(self.plans)):
             one = Guess(*(each[number] for each in found))
-            pair = pairs[number]
-            mine = np.flatnonzero(entries[number])
-            m = np.where(ready[number], np.where(pair & (one.left >= 0) & (spare > 0), 2, 1), 1 + np.minimum(extra, 3))
-            spare = spare - np.where(entries[number] & ready[number], m - 1, 0)
-            for step in range(int(m[mine].max(initial=0))):
-                here = mine[m[mine] > step]
-                spread = one.first[here] + (one.last - one.first)[here] * (step + 1) // (m[here] + 1)
-                crossing = np.where(m[here] == 1, True, step == (m[here]) // 2)
-                where = np.where(crossing, one.place[here], spread)
+            pair = pairs[number] & ready[number] & (one.left >= 0) & (spare > 0)
+            many = np.where(entries[number], 1 + np.where(ready[number], pair, extra), 0)
+            spare = spare - np.where(entries[number] & pair, 1, 0)
+            for step in range(int(many.max(initial=0))):
+                here = np.flatnonzero(many > step)
+                spread = one.first[here] + (one.last - one.first)[here] * (step + 1) // (many[here] + 1)
+                where = np.where(step == many[here] // 2, one.place[here], spread)
+                where = np.where(pair[here], one.right[here] - step, where)
                 where = np.where(
-                    pair[here] & ready[number, here], np.where(step == 0, one.right[here], one.left[here]), where
+                    many[here] == 1, np.where(pairs[number, here], one.right[here], one.place[here]), where
                 )
-                leaves = self.plans[number].asked.leaves
-                places[used[here], here] = np.clip(where, 0, leaves - 2)
+                places[used[here], here] = np.clip(where, 0, self.plans[number].asked.leaves - 2)
                 owners[used[here], here] = number
                 used[here] += 1
         order = np.argsort(places, axis=0, kind="stable")
@@ -361,6 +437,7 @@ class Sight:
         return (1 - share) * below - share * (self.whole[newest, at] - below)
 
     def _level(self, epsilon: Float64) -> Int64:
+        """Return the least levels of at least these epsilons."""
         farthings = np.minimum(np.nan_to_num(epsilon, nan=0.0, posinf=2.0**60) / float(FARTHING), MOST_FARTHINGS)
         return np.maximum(np.searchsorted(LEVELS, farthings), self.plans[0].lowest)
 
@@ -397,6 +474,7 @@ def _line(
 
 
 def _alone(share: float) -> float:
+    """Return the noise of a rank of which both sides are shown, over the scale of a bin."""
     return float(np.sqrt(2 * ((1 - share) ** 2 + share**2)))
 
 

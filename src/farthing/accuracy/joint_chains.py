@@ -17,7 +17,7 @@ from farthing.accuracy.joint_chain_run import JointChainRun, JointChainTrail
 from farthing.accuracy.joint_chain_sight import noise_beside
 from farthing.accuracy.quantile_bisection import state_of
 from farthing.accuracy.quantile_chains import QuantileChains
-from farthing.mechanisms.laplace import MOST_FARTHINGS, LaplaceChain, Shown
+from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
@@ -38,7 +38,15 @@ TYPICAL: Final = 18.0
 
 
 class JointChainsState(NamedTuple):
-    """What a run ends with, [groups, quantiles]; all of it released."""
+    """What a run ends with, [groups, quantiles]; all of it released.
+
+    Attributes:
+        value: float64, the quantiles.
+        lower, upper: float64, an interval that holds each.
+        met: bool, whether the rank of `value` is surely within the target.
+        waits: bool[groups], whether what is held does not suffice, and nothing more could be shown.
+        trail: what was shown, for a later run.
+    """
 
     value: Float64
     lower: Float64
@@ -78,7 +86,29 @@ class Told:
 
 @dataclass(frozen=True)
 class JointChains:
-    """The plan of a joint search under a pure budget, the same for all groups of a question."""
+    """The plan of a joint search under a pure budget, the same for all groups of a question.
+
+    Attributes:
+        asked: the quantiles, with their rank targets.
+        beta: allowed chance of a miss, for each quantile of each group.
+        cap: the farthings of epsilon that a group may pay for all of them, in all runs.
+        spend: whether groups that are too small for their target go on to their cap.
+
+    Guarantee: with probability at least 1 - beta, for each quantile by itself: where `met` the rank of its value is
+        within its target of q, and [lower, upper] holds the quantile. So for each of several runs, one after the other
+        on the same trail.
+    Proof: docs/proofs/accuracy.joint_chains.md, claims 2 to 4.
+    Assumes: `show` carries on Laplace chains, as `ShownJointRanks` does; targets and caps that were named without
+        looking at what is held.
+    Rounds: reaches up.
+
+    >>> from farthing.accuracy.quantile_ranks import QuantileGoal
+    >>> deciles = tuple(QuantileGoal(k / 10, 0.0, 1024.0, leaves_log2=10, rank=0.05) for k in range(1, 10))
+    >>> together = JointChains(deciles, beta=0.05, cap=1 << 50)
+    >>> alone = sum(one.typical(1000) for one in together.plans)
+    >>> round(together.typical(1000) / alone, 1)
+    0.5
+    """
 
     asked: tuple[QuantileGoal, ...]
     beta: float
@@ -104,6 +134,17 @@ class JointChains:
         settled: Flags | None = None,
         progress: Callable[[int, int, int, float], None] | None = None,
     ) -> JointChainsState:
+        """Follow the plan; every decision is made from what `show` returned, now or in earlier runs.
+
+        Args:
+            show: (held, farthings, groups) -> int64[thresholds + 1, n], rows in the bins of these groups, as chains
+                show them that were at `held` and go on to so many farthings; None to measure nothing: then `waits` says
+                which groups need more.
+            groups: how many.
+            held: what earlier runs of this question were shown.
+            settled: bool[groups, quantiles], what is left alone.
+            progress: called after each round of looks as progress(looks, groups, done, widest half-width).
+        """
         none = np.zeros((groups, self.many), np.bool_)
         trail = JointChainTrail.nothing(groups, self.many) if held is None else held
         run, looks = JointChainRun.of(self, trail, none if settled is None else settled), 0
@@ -133,7 +174,20 @@ class JointChains:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownJointRanks:
-    """The rows in the bins between thresholds, shown by Laplace chains: what a joint search looks through."""
+    """The rows in the bins between thresholds, shown by Laplace chains: what a joint search looks through.
+
+    Attributes:
+        ranks: raw; never leaves this object.
+        max_rows: the most rows of one unit in a group.
+        bits: where random bits come from; None is the system's stream cipher.
+
+    Guarantee: what the bins of a round showed of a group is epsilon-DP ex post for the epsilon of its last look; of a
+        group, rounds add up, and a unit in K groups pays for the K most expensive.
+    Proof: docs/proofs/accuracy.joint_chains.md, claim 1; docs/proofs/mechanisms.laplace.md for a chain.
+    Assumes: add/remove one unit moves at most `max_rows` rows of a group, each of which is in one bin; a chain is
+        carried on once.
+    Rounds: rates down.
+    """
 
     ranks: Ranks
     max_rows: int

@@ -35,7 +35,8 @@ def weighted_reach(share: float, under: Int64, over: Int64, chance: Float64, sca
 
     Args:
         share: in [0, 1].
-        under, over: int64[n], of how many bins X and Y are the sums.
+        under: int64[n], of how many bins X is the sum.
+        over: int64[n], of how many Y is.
         chance: float64[n], the chance allowed; infinitely far where it is 0.
         scale: float64[n], the scale of the two-sided geometric noise of each bin, in rows.
 
@@ -61,7 +62,7 @@ def weighted_reach(share: float, under: Int64, over: Int64, chance: Float64, sca
 
 @lru_cache(maxsize=512)
 def _tail(share: float, under: int, over: int) -> Float64:
-    """Return what P[sum >= i grid] is at most, for each i from 0 on, of a weighted sum of standard Laplace variables."""
+    """Return what P[sum >= i grid] is at most, for each i from 0 on, of a weighted sum of Laplace variables."""
     law = _rounded(1 - share) ** under * _rounded(share) ** over
     chances = np.maximum(np.fft.irfft(law, 2 * _POINTS)[:_POINTS], 0.0)
     tail = np.cumsum(chances[::-1])[::-1] + _SPARE

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.accuracy.joint_chain_run import JointChainTrail
 from farthing.accuracy.joint_chains import JointChains
 from farthing.accuracy.quantile_chain_run import LEVELS
 from farthing.errors import InvalidBounds
@@ -21,6 +20,7 @@ from farthing.privacy.loss import Pure
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from farthing.accuracy.joint_chain_run import JointChainTrail
     from farthing.accuracy.joint_chains import JointChainsState
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan

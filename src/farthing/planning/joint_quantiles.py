@@ -50,11 +50,11 @@ class ToldTogether(Protocol):
 
     @property
     def lower(self) -> Float64:
-        """The lower ends of intervals that hold them,"""
+        """The lower ends of intervals that hold them."""
 
     @property
     def upper(self) -> Float64:
-        """and the upper ends."""
+        """The upper ends."""
 
     @property
     def met(self) -> Flags:

@@ -171,7 +171,7 @@ class JointChainRun:
         return cls(
             plan=plan, trail=held.copy(), depth=whole.copy(), spent=whole.copy(), waits=np.zeros(groups, np.bool_),
             active=~settled.T, low=each.copy(), high=each + leaves - 1, least=each + leaves - 1, most=each - 1,
-            middle=each.copy(), left=each + 1.0, part=each * 0.0, first=each.copy(), began=whole.copy(),
+            middle=each.copy(), left=np.ones(each.shape), part=np.zeros(each.shape), first=each.copy(), began=whole.copy(),
             sight=Sight.nothing(plan.plans, groups, columns(plan.many)),
         )  # fmt: skip
 
@@ -280,7 +280,8 @@ class JointChainRun:
         at, held = at[~dear], held[~dear]
         if not at.size:
             return
-        places, owners, level, goes_on = (one[..., ~dear] for one in wish)
+        places, owners, level = (one[..., ~dear] for one in (wish.places, wish.owners, wish.level))
+        goes_on = wish.goes_on[~dear]
         before = np.where(goes_on, self.sight.last_shown(at), 0)
         shown = show(ShownBins(places, before, held), LEVELS[level], at)
         depth, trail = self.depth[at], self.trail

@@ -298,8 +298,8 @@ class Sight:
         guess = np.where(good, np.rint(line), guess)
         mixed, apart = np.where(good, sure, mixed), np.where(good, 0.0, apart)
         first, after = np.minimum(high[f], high[a]), np.maximum(low[after], low[b])
-        whole = (one.astype(np.int64) for one in (high[a], low[b], first, after, guess))
-        return (*whole, gap, np.hypot(mixed, GAP * apart))
+        found = (one.astype(np.int64) for one in (high[a], low[b], first, after, guess))
+        return (*found, gap, np.hypot(mixed, GAP * apart))
 
     def _pair(self, found: Guess, slack: Float64) -> Flags:
         """Return where one leaf seems to hold so many rows that it is the quantile's, whatever its rank."""
@@ -348,18 +348,24 @@ class Sight:
             np.take_along_axis(one[: len(order)], order, axis=0) for one in (places, owners)
         )
         first = self._level(np.full(len(at), cap * float(FARTHING) / 2**FIRST))
-        level = np.where(goes_on, self.level_of(at) + AHEAD, first)
+        level = np.where(goes_on, self._rough(at, active.sum(axis=0), cap), first)
         if (some := np.flatnonzero(known)).size:
             wish = self._sought(at[some], active[:, some], part[:, some] > 0, -np.log2(left[:, some]))
             places[:, some], owners[:, some], level[some], goes_on[some] = wish
         return JointWish(places, owners, np.minimum(level, len(LEVELS) - 1), goes_on)
+
+    def _rough(self, at: Int64, thresholds: Int64, cap: int) -> Int64:
+        """Return the next level where rows are not known: no more than it takes to see that there are too few."""
+        last, slack = self.level_of(at), max(plan.asked.slack for plan in self.plans)
+        alone = 3 * np.sqrt(2 * (thresholds + 1)) * slack / HOPELESS / _units(0.5, thresholds) * cap * float(FARTHING)
+        return np.asarray(np.minimum(last + AHEAD, np.maximum(self._level(alone), last + AHEAD // 4)))
 
     def _sought(self, at: Int64, active: Flags, proves: Flags, failed: Float64) -> JointWish:
         """Return the next looks where rows are known: the present round goes on, or another one begins."""
         slack, found, newest = self._slack(at), self.guess(at), self.newest[at]
         need = self._needs(at, slack, np.minimum(STAYS + LONGER * (failed - 1), LONGEST))
         stays = active & proves & self._ready(found, slack) & np.isfinite(need)
-        goes_on, last = stays.any(axis=0), self.levels[newest, at]
+        goes_on, last = np.asarray(stays.any(axis=0)), self.levels[newest, at]
         wished = np.where(stays, self._level(np.where(stays, need, 0.0)), 0)
         more = last + NEXT * np.clip(-(-(self._lowest(wished, stays) - last) // NEXT), 1, 2)
         ready, aim = self._ready(found, slack), PROVES * np.maximum(FINER**failed, FINEST) * slack

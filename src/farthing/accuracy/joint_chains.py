@@ -17,6 +17,7 @@ from farthing.accuracy.joint_chain_run import JointChainRun, JointChainTrail
 from farthing.accuracy.joint_chain_sight import noise_beside
 from farthing.accuracy.quantile_bisection import state_of
 from farthing.accuracy.quantile_chains import QuantileChains
+from farthing.accuracy.quantile_trail import Trail
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.rounding import FARTHING
 
@@ -56,7 +57,7 @@ class JointChainsState(NamedTuple):
     trail: JointChainTrail
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Told:
     """Where the search for one quantile ended: what `state_of` reads."""
 
@@ -70,14 +71,16 @@ class Told:
     goal: Float64
     waits: Flags
     spent: Int64
-    trail: JointChainTrail
+    trail: Trail
 
     @classmethod
     def of(cls, run: JointChainRun, number: int) -> Told:
         """Return that of one quantile of a run."""
-        names = ("low", "high", "least", "most", "middle", "good")
-        none = np.zeros(len(run.spent))
-        return cls(*(getattr(run, name)[number] for name in names), none, none, run.waits, run.spent, run.trail)
+        groups = len(run.spent)
+        return cls(
+            run.low[number], run.high[number], run.least[number], run.most[number], run.middle[number],
+            run.good[number], np.zeros(groups), np.zeros(groups), run.waits, run.spent, Trail.nothing(groups),
+        )  # fmt: skip
 
     def within(self, at: Int64) -> Flags:
         """Return no group: there is no value target."""

@@ -23,6 +23,9 @@ _POINTS: Final = 1 << 13
 _SPARE: Final = 1e-11
 """What is added to each chance for the last digits of a Fourier transform, and for what is beyond."""
 
+_LEAST: Final = 2.0**-20
+"""A smaller scale is taken to be this."""
+
 CANTELLI: Final = 3.0
 """Steps of the noise are put right by so many of their standard deviations,"""
 
@@ -77,7 +80,7 @@ def _rounded(weight: float) -> Float64:
     far = np.minimum(np.arange(2 * _POINTS), 2 * _POINTS - np.arange(2 * _POINTS))
     if weight <= 0:
         return np.ones(_POINTS + 1)
-    step = _GRID / weight
-    chances = np.exp(-(far - 0.5) * step) * -math.expm1(-step) / 2
+    step = _GRID / max(weight, _LEAST)
+    chances = np.exp(-np.maximum(far - 0.5, 0) * step) * -math.expm1(-step) / 2
     chances[0] = -math.expm1(-step / 2)
     return np.asarray(np.fft.rfft(chances).real)

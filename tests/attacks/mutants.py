@@ -380,7 +380,7 @@ PRICES = (
         "accuracy/joint_chain_run.py",
         "        trail.paid[at] += LEVELS[level] - held\n",
         "        trail.paid[at] += (LEVELS[level] - held) // 2\n",
-        "bins searched together",
+        "pure quantiles together",
     ),
     _one(
         "a look at several quantiles told as nine of it",

@@ -171,7 +171,8 @@ class JointChainRun:
         return cls(
             plan=plan, trail=held.copy(), depth=whole.copy(), spent=whole.copy(), waits=np.zeros(groups, np.bool_),
             active=~settled.T, low=each.copy(), high=each + leaves - 1, least=each + leaves - 1, most=each - 1,
-            middle=each.copy(), left=np.ones(each.shape), part=np.zeros(each.shape), first=each.copy(), began=whole.copy(),
+            middle=each.copy(),
+            left=np.ones(each.shape), part=np.zeros(each.shape), first=each.copy(), began=whole.copy(),
             sight=Sight.nothing(plan.plans, groups, columns(plan.many)),
         )  # fmt: skip
 

@@ -33,7 +33,7 @@ RIGHT: Final = 0.9
 """which with at least this chance are enough: 1 - 1/(1 + 3^2)."""
 
 
-def weighted_reach(share: float, under: Int64, over: Int64, chance: Float64, scale: Float64) -> Float64:
+def weighted_reach(share: float, under: Int64, over: Int64, chance: Float64, rows: Float64) -> Float64:
     """Return how far (1 - share) X - share Y is beyond zero with these chances, X and Y being sums of noise of bins.
 
     Args:
@@ -41,11 +41,11 @@ def weighted_reach(share: float, under: Int64, over: Int64, chance: Float64, sca
         under: int64[n], of how many bins X is the sum.
         over: int64[n], of how many Y is.
         chance: float64[n], the chance allowed; infinitely far where it is 0.
-        scale: float64[n], the scale of the two-sided geometric noise of each bin, in rows.
+        rows: float64[n], the scale of the two-sided geometric noise of each bin, in rows.
 
     Guarantee: the chance is at most `chance`, for either direction.
     Proof: docs/proofs/accuracy.joint_chains.md, claim 2.
-    Assumes: bins with independent two-sided geometric noise of decay 1/scale a row.
+    Assumes: bins with independent two-sided geometric noise of decay 1/rows a row.
     Rounds: up, but for the last digits of float64, which the chance pays for.
 
     >>> one, ten = (np.array([n]) for n in (1, 5))
@@ -60,7 +60,7 @@ def weighted_reach(share: float, under: Int64, over: Int64, chance: Float64, sca
         tail = _tail(share, first, second)
         far[at] = np.searchsorted(-tail, -RIGHT * chance[at]) * _GRID  # the first place with no more than that
     squares = (1 - share) ** 2 * under + share**2 * over
-    return np.asarray(far * scale + CANTELLI * np.sqrt(squares / 6))
+    return np.asarray(far * rows + CANTELLI * np.sqrt(squares / 6))
 
 
 @lru_cache(maxsize=512)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from farthing.accuracy.joint_chain_sight import Sight
+from farthing.accuracy.joint_chain_rounds import SeenRounds
 from farthing.accuracy.quantile_chain_run import LEVELS, STEPS
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class JointChainRun:
     part: Float64  # what the present round may use up
     first: Int64  # the level from which on the present round may prove something
     began: Int64  # [groups], the level at which it began
-    sight: Sight
+    seen: SeenRounds
 
     @classmethod
     def of(cls, plan: JointChainPlan, held: JointChainTrail, settled: Flags) -> JointChainRun:
@@ -173,7 +173,7 @@ class JointChainRun:
             active=~settled.T, low=each.copy(), high=each + leaves - 1, least=each + leaves - 1, most=each - 1,
             middle=each.copy(),
             left=np.ones(each.shape), part=np.zeros(each.shape), first=each.copy(), began=whole.copy(),
-            sight=Sight.nothing(plan.plans, groups, columns(plan.many)),
+            seen=SeenRounds.nothing(plan.plans, groups, columns(plan.many)),
         )  # fmt: skip
 
     @property
@@ -199,10 +199,10 @@ class JointChainRun:
         trail, depth = self.trail, self.depth[at]
         rounds, level = trail.rounds[depth, at], trail.levels[depth, at]
         places, owners = trail.places[depth, :, at].T, trail.owners[depth, :, at].T
-        begins = rounds > self.sight.newest[at]
-        before = np.where(begins, 0, LEVELS[self.sight.level_of(at)])
+        begins = rounds > self.seen.newest[at]
+        before = np.where(begins, 0, LEVELS[self.seen.level_of(at)])
         self._begin(at[begins], places[:, begins], owners[:, begins], level[begins])
-        self.sight.see(at, rounds, level, places, owners, trail.shown[depth, :, at].T)
+        self.seen.see(at, rounds, level, places, owners, trail.shown[depth, :, at].T)
         self.spent[at] += LEVELS[level] - before
         self.depth[at] += 1
         for number in range(self.plan.many):
@@ -210,7 +210,7 @@ class JointChainRun:
 
     def _begin(self, at: Int64, places: Int64, owners: Int64, level: Int64) -> None:
         """Give rounds their parts of beta and their first levels, from what was seen before them."""
-        found, fine = self.sight.worth(at), self.sight.fine(at, (places >= 0).sum(axis=0))
+        found, fine = self.seen.worth(at), self.seen.fine(at, (places >= 0).sum(axis=0))
         self.began[at] = level
         for number in range(self.plan.many):
             mine = (owners == number) & (places >= 0)
@@ -232,7 +232,7 @@ class JointChainRun:
         beside = self.plan.beta * INTERVAL_SHARE * each / many
         for column in np.flatnonzero(own.any(axis=1)).tolist():
             some = own[column] & self.active[number, at]
-            here, side = at[some], self.sight.sides(at[some], column)
+            here, side = at[some], self.seen.sides(at[some], column)
             place = side.place
             self.middle[number, here] = place
             for share, up in ((plan.upper, True), (plan.lower, False)):
@@ -263,15 +263,15 @@ class JointChainRun:
         if not at.size:
             return
         if not self.plan.spend:
-            hopeless = self.sight.hopeless(at, self.active[:, at], self.plan.cap)
+            hopeless = self.seen.hopeless(at, self.active[:, at], self.plan.cap)
             self.active[:, at] &= ~hopeless
             at = at[self.open[at]]
-        self.active[:, at] &= (self.left[:, at] >= LEAST_LEFT) & (self.sight.newest[at] < MOST_ROUNDS)
+        self.active[:, at] &= (self.left[:, at] >= LEAST_LEFT) & (self.seen.newest[at] < MOST_ROUNDS)
         at = at[self.open[at]]
         if not at.size:
             return
-        wish = self.sight.next(at, self.active[:, at], self.part[:, at], self.left[:, at], self.plan.cap)
-        held = np.where(wish.goes_on, LEVELS[self.sight.level_of(at)], 0)
+        wish = self.seen.next(at, self.active[:, at], self.part[:, at], self.left[:, at], self.plan.cap)
+        held = np.where(wish.goes_on, LEVELS[self.seen.level_of(at)], 0)
         dear = LEVELS[wish.level] - held > self.plan.cap - self.spent[at]
         self.active[:, at[dear]] = False
         if show is None:
@@ -283,10 +283,10 @@ class JointChainRun:
             return
         places, owners, level = (one[..., ~dear] for one in (wish.places, wish.owners, wish.level))
         goes_on = wish.goes_on[~dear]
-        before = np.where(goes_on, self.sight.last_shown(at), 0)
+        before = np.where(goes_on, self.seen.last_shown(at), 0)
         shown = show(ShownBins(places, before, held), LEVELS[level], at)
         depth, trail = self.depth[at], self.trail
-        trail.rounds[depth, at] = self.sight.newest[at] + ~goes_on
+        trail.rounds[depth, at] = self.seen.newest[at] + ~goes_on
         trail.levels[depth, at] = level
         trail.places[depth, :, at], trail.owners[depth, :, at] = places.T, owners.T
         trail.shown[depth, :, at] = shown.T

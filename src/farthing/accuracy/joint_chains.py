@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.accuracy.joint_chain_rounds import noise_beside
 from farthing.accuracy.joint_chain_run import JointChainRun, JointChainTrail
-from farthing.accuracy.joint_chain_sight import noise_beside
 from farthing.accuracy.quantile_bisection import state_of
 from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_trail import Trail
@@ -58,7 +58,7 @@ class JointChainsState(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Told:
+class EndedSearch:
     """Where the search for one quantile ended: what `state_of` reads."""
 
     low: Int64
@@ -74,7 +74,7 @@ class Told:
     trail: Trail
 
     @classmethod
-    def of(cls, run: JointChainRun, number: int) -> Told:
+    def of(cls, run: JointChainRun, number: int) -> EndedSearch:
         """Return that of one quantile of a run."""
         groups = len(run.spent)
         return cls(
@@ -168,7 +168,7 @@ class JointChains:
 
     def _state(self, run: JointChainRun) -> JointChainsState:
         """Return what there is to tell."""
-        told = [state_of(one, Told.of(run, number)) for number, one in enumerate(self.asked)]
+        told = [state_of(one, EndedSearch.of(run, number)) for number, one in enumerate(self.asked)]
         value, lower, upper, met = (
             np.stack([getattr(one, name) for one in told], axis=1) for name in ("value", "lower", "upper", "met")
         )

@@ -105,7 +105,7 @@ class JointWish(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Sight:
+class SeenRounds:
     """What every round showed last.
 
     Attributes:
@@ -131,7 +131,7 @@ class Sight:
     bins: Int64
 
     @classmethod
-    def nothing(cls, plans: tuple[QuantileChains, ...], groups: int, wide: int) -> Sight:
+    def nothing(cls, plans: tuple[QuantileChains, ...], groups: int, wide: int) -> SeenRounds:
         """Return what is seen before any look, in rounds of so many thresholds at most."""
         none, table = np.zeros((0, groups)), np.zeros((0, wide, groups))
         count, whole = none.astype(np.int64), table.astype(np.int64)

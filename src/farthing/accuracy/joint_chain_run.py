@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from farthing.accuracy.joint_chain_rounds import SeenRounds
+from farthing.accuracy.joint_chain_shown import SeenRounds
 from farthing.accuracy.quantile_chain_run import LEVELS, STEPS
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.joint_chain_rounds import noise_beside
 from farthing.accuracy.joint_chain_run import JointChainRun, JointChainTrail
+from farthing.accuracy.joint_chain_shown import noise_beside
 from farthing.accuracy.quantile_bisection import state_of
 from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_trail import Trail

@@ -82,7 +82,7 @@ def pure_counts(relative, runs):
 
 
 def pure_measured(kind, relative, runs):
-    """Return the same of means, variances and their roots under a pure budget, of groups of 10,000 rows; no bounds."""
+    """Return the same of means, variances and their roots under a pure budget, of groups of 10,000 rows."""
     found = []
     for shape in pure_measures.SHAPES:
         _, statistic, lanes = next(each for each in pure_measures.ASKED if f"{each[0]}, pure" == kind)
@@ -91,7 +91,10 @@ def pure_measured(kind, relative, runs):
         state, _ = pure_measures.played(asked, truth, runs)
         missed = pure_measures.missed(asked, state, truth)
         ratio = state.paid.mean() / pure_measures.ONE / pure_measures.oracle(asked, truth)
-        found.append((ratio, np.nan, np.nan, missed / runs, oracle.miss_at_least(missed, runs)))
+        paid, here = state.paid.mean() / pure_measures.ONE, pure_measures.lanes(*shape)
+        least = paid / joint.least_pure((statistic,), here, relative)
+        over_any = paid / joint.any_rule((statistic,), here, relative, pure=True)
+        found.append((ratio, least, over_any, missed / runs, oracle.miss_at_least(missed, runs)))
     return found
 
 

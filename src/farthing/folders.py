@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farthing.errors import DataError, InvalidOption
+from farthing.urls import path_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @contextmanager
@@ -120,3 +123,34 @@ def taken(folder: Path) -> InvalidOption:
         got=folder,
         next_step="name another folder, or move this one away",
     )
+
+
+def shares_files(one: str, other: str) -> bool:
+    """Return whether two tables, given as paths or patterns, have a file in common; all in a table's folder is its own.
+
+    The same file may have several names: links, paths of other letters, and the address of a Spark that reads it.
+    """
+    mine, theirs = _numbers(path_at(one) or one), _numbers(path_at(other) or other)
+    return bool(mine[0] & theirs[1] or theirs[0] & mine[1])
+
+
+def _numbers(table: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Return the numbers that the system has for the files of a table, and these with those of the folders above."""
+    named = [table, *(_matching(table) if glob.has_magic(table) else [])]
+    files = {Path(os.path.realpath(path)) for path in named if "\0" not in path}  # of no other name it fails
+    folders = {folder for file in files for folder in file.parents}
+    mine = {number for file in files if (number := _number(file)) is not None}
+    return mine, mine | {number for folder in folders if (number := _number(folder)) is not None}
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return what a pattern finds, absolute patterns too."""
+    return [] if "\0" in pattern else glob.glob(pattern, recursive=True)  # noqa: PTH207
+
+
+def _number(path: Path) -> tuple[int, int] | None:
+    """Return the number of a file; None if there is none that may be seen."""
+    with suppress(OSError, ValueError):
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    return None

@@ -15,7 +15,6 @@ SECRETS: Final = ("password", "sslpassword")
 _SHOWN: Final = ("schema", "host", "port", "sslmode", "target_session_attrs")
 """Settings that are known to hold no secret; others are not shown."""
 
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PARTS: Final = re.compile(
     r"(?:(?P<who>[^:/?#@]*)(?::[^/?#@]*)?@)?(?P<host>[^:/?#@]*(?::\d*)?(?:/[^:?#@]*)?)"
     r"(?P<settings>\?[^@]*)?(?P<table>#[^?#@]*)?"
@@ -23,13 +22,13 @@ _PARTS: Final = re.compile(
 """An address behind its scheme, as far as it can be read in one way."""
 
 
-def is_address(table: object) -> bool:
-    """Return whether a table is named by where its server is.
+def is_address(place: object) -> bool:
+    """Return whether a table or a ledger is named by where its server is; no path has such a mark.
 
     >>> is_address("postgresql://me@host/city#trips"), is_address("data/trips.parquet")
     (True, False)
     """
-    return isinstance(table, str) and _ADDRESS.match(table) is not None
+    return isinstance(place, str) and "://" in place
 
 
 def shown_address(address: str, settings: Mapping[str, object] | None = None) -> str:
@@ -66,3 +65,20 @@ def name_at(address: str) -> str:
     """
     table = unquote(address.rpartition("#")[2]).rstrip("/")
     return table.rpartition("/")[2].partition(".")[0] if "/" in table else table.rpartition(".")[2]
+
+
+def path_at(address: str) -> str | None:
+    """Return the path of a file or folder on this machine that an address names behind "#"; None where it names none.
+
+    >>> path_at("spark://local[2]#/data/my%20trips"), path_at("spark://local[2]#file:///data/trips.parquet")
+    ('/data/my trips', '/data/trips.parquet')
+    >>> path_at("spark://h:7077#hdfs://h/trips"), path_at("postgresql://me@host/city#public.trips"), path_at("/data/#1")
+    (None, None, None)
+    """
+    table = unquote(address.rpartition("#")[2])
+    if not is_address(address) or "/" not in table:
+        return None
+    scheme, mark, path = table.partition(":/")
+    if not mark:
+        return table
+    return f"/{path.lstrip('/')}" if scheme == "file" else None

@@ -31,6 +31,7 @@ from farthing.audit import corpus, itself
 
 sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
 import formula_checks
+import limit_checks
 import outer_checks
 import promise_checks
 import quantile_checks
@@ -257,6 +258,26 @@ def hopeless() -> tuple[str, ...]:
     with suppress(farthing.BudgetExceeded):
         session.count(absolute=1)
     return ("a target out of reach was paid for",) * bool(session.spent)
+
+
+def caps() -> tuple[str, ...]:
+    """Ask more sharply than a cap allows from what stands, and with what rounding left of a budget."""
+    zones = {"by": "zone", "keys": {"zone": ["a", "b", "none"]}}
+    table = pa.table({"zone": ["a"] * 9000 + ["b"] * 900, "unit": [place // 2 for place in range(9900)]})
+    bounds = farthing.Bounds(max_groups=2, max_rows=2)
+    session = farthing.Session(table, unit="unit", bounds=bounds, budget=farthing.Budget(mu=1))
+    session.count(**zones, relative=0.3, absolute=20, cap="all")
+    spent, told = session.spent, []
+    with suppress(farthing.InvalidTarget):
+        session.count(**zones, relative=0.05, absolute=20, cap=farthing.Gdp(0.02))
+    if session.spent.farthings - spent.farthings > farthing.Gdp(0.02).farthings:
+        told.append("a sharper count was charged more than its cap")
+    session = farthing.Session(table, budget=farthing.Budget(mu=0.001))
+    session.count(absolute=10, cap="all", on_miss="spend")
+    with suppress(farthing.BudgetExceeded):
+        if session.count(relative=0.1, cap="all", where="unit > 9").paid:
+            told.append("what rounding left was paid for nothing")
+    return tuple(told)
 
 
 def known() -> tuple[str, ...]:
@@ -500,6 +521,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "left open": left_open,
     "drained": drained,
     "hopeless": hopeless,
+    "caps": caps,
     "known": known,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
@@ -535,6 +557,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "kept": promise_checks.kept,
     "leads": promise_checks.leads,
     "lead of two": ranking_checks.lead_of_two,
+    "limits of any rule": limit_checks.any_rule,
     "ranking limit": ranking_checks.limit_of_a_ranking,
     "reduced": promise_checks.reduced,
     "refining": promise_checks.refining,
@@ -542,6 +565,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "reserved": promise_checks.reserved,
     "mean looks": promise_checks.mean_looks,
     "variance looks": promise_checks.variance_looks,
+    "joint looks": promise_checks.joint_looks,
     "held": promise_checks.held,
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,

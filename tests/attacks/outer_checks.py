@@ -70,8 +70,17 @@ def undeclared() -> tuple[str, ...]:
 def spelled() -> tuple[str, ...]:
     """Name a protected table as a public one, by other spellings of its address; return those that are let through."""
     tables, said = Addresses(dict.fromkeys(("test://a", "TEST://a", "test://a:5432"))), []
-    kind = _Kind(lambda _: None, lambda _, table: table, lambda _, table: frozenset([table]), lambda table: table)
-    with mock.patch.dict(addresses._OPENED, {"test": kind}):
+    kind = _Kind(
+        lambda _: None, lambda _, table: table, lambda _, table: frozenset([table]), lambda table: table,
+        lambda _, table: (table,),
+    )  # fmt: skip
+    with mock.patch.dict(addresses._OPENED, {"test": kind}), tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.parquet"
+        file.touch()
+        for mine, other in ((str(file), f"test://a#{file}"), (f"test://a#{file}", f"{folder}/*.parquet")):
+            with suppress(farthing.DataError):
+                tables.refuse_exposed([mine], {"pub": other})
+                said.append("a protected file is public")
         for other in ("test://a#t", "TEST://a#t", "test://a:5432#t", "test://a#%74"):
             with suppress(farthing.DataError):
                 tables.refuse_exposed(["test://a#t"], {"pub": other})

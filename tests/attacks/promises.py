@@ -72,6 +72,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "what is protected is not public under another name": (
         "a protected table made public by another spelling of its address",
+        "a protected file made public by an address that reads it",
     ),
     "whatever a question joins, it reads all rows": ("two relations of one connection read side by side",),
     "data that change are another version, and charges add up": (
@@ -112,6 +113,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "no rule that keeps its target pays less than a limit": (
         "the limit of a ranking by leads after its last place",
         "the limit of a ranking by the rows that only make a tie",
+        "the limit of a relative target without what its misses are worth",
+        "the limit of answers at half of their misses",
+        "the limit of a search by a lump that leaves other leaves right",
+        "the limit of several leads as if one group paid for all",
     ),
     "of many candidates the best is told, and neither how many counted nor what one raised": (
         "only as many runs made as count",
@@ -192,6 +197,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "nothing is paid for what is out of reach": (
         "hopeless questions paid",
+        "a cap that does not count what stands",
+        "what rounding leaves asked with",
         "a hopeless count said to be possible",
         "hopeless pairs of aggregates said to be possible",
     ),

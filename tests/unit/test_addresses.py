@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
+from itertools import product
 from pathlib import Path
 
 import ledger_servers
@@ -15,9 +17,9 @@ from typer.testing import CliRunner
 import farthing
 from farthing.cli.app import app
 from farthing.cli.input.keys import Sources, from_file
-from farthing.engines import open_table
-from farthing.engines.addresses import Addresses
-from farthing.errors import DataError
+from farthing.engines import addresses, open_table
+from farthing.engines.addresses import Addresses, _Kind
+from farthing.errors import DataError, InvalidKeys
 from farthing.urls import name_at
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
@@ -265,9 +267,69 @@ def test_init_and_ask_on_spark(tmp_path, monkeypatch):
         with pytest.raises(DataError, match="the public table 'pub' is a protected table"):
             open_table(mine, public={"pub": other})
     assert ("rider", "zone") == open_table(ROWS, name="mine", public={"pub": file}).tables["pub"].names
+    local = tmp_path / "trips.parquet"
+    for mine, other in (
+        (local, file),
+        (local, f"{place}#spark_trips"),
+        (file, local),
+        (file, f"{tmp_path}/t*.parquet"),
+    ):
+        with pytest.raises(DataError, match="the public table 'pub' is a protected table"):
+            open_table(mine, public={"pub": other})
     with pytest.raises(DataError, match="another Spark runs"):
         open_table("spark://elsewhere:7077#trips")
     session = farthing.Session(f"{place}#spark_trips", unit="rider", budget=farthing.Budget(mu=1))
     answer = session.count(absolute=2000, bounds=farthing.Bounds(max_rows=18))
     assert abs(answer.value - 9_000) < 8_000
     session.close()
+
+
+def test_a_file_is_the_same_at_an_address(tmp_path, monkeypatch):
+    """A protected file is no public table where Spark reads it, nor the other way round, by whatever name."""
+
+    def files(_, table):
+        return tuple(map(glob.escape, glob.glob(table)))  # noqa: PTH207  relative
+
+    read = _Kind(
+        lambda _: None,
+        lambda _, table: pq.read_table(glob.glob(table)[0]),  # noqa: PTH207
+        lambda _, table: frozenset([table]),
+        lambda table: table,
+        files,
+    )
+    monkeypatch.setitem(addresses._OPENED, "spark", read)
+    rows, others = tmp_path / "rows[1].parquet", tmp_path / "others.parquet"
+    for file in (rows, others):
+        pq.write_table(ROWS, file)
+    (tmp_path / "link.parquet").symlink_to(rows)
+    (tmp_path / "hard.parquet").hardlink_to(rows)
+    monkeypatch.chdir(tmp_path)
+    local = [rows, str(rows), "rows[1].parquet", "./link.parquet", "hard.parquet", f"{tmp_path}/r*.parquet"]
+    far = [
+        f"spark://h:1#{glob.escape(str(rows))}",
+        "spark://h:1#./link.parquet",
+        f"SPARK://h:1#{tmp_path}/hard.parquet",
+    ]
+    for mine, other in [*product(local, far), *product(far, local)]:
+        with pytest.raises(DataError, match="the public table 'pub' is a protected table, or has rows of one"):
+            open_table(mine, name="mine", public={"pub": other})
+    found = open_table(rows, name="mine", public={"pub": "spark://h:1#./others.parquet"})
+    assert ("rider", "zone") == found.tables["pub"].names
+
+
+def test_keys_are_not_read_from_a_file_that_spark_protects(tmp_path):
+    """The command line knows the path that an address names, and asks no Spark for it."""
+    pq.write_table(ROWS, tmp_path / "trips.parquet")
+    for address in (f"spark://h:1#{tmp_path}/trips.parquet", f"spark://h:1#file://{tmp_path}"):
+        with pytest.raises(InvalidKeys, match="would be read from the protected table"):
+            from_file("zone", "trips.parquet:zone", "string", Sources(tmp_path, (address,)))
+
+
+@pytest.mark.parametrize("name", ["a" * 5_000, "b" * 300, "a\0b"], ids=["long path", "long name", "NUL"])
+@pytest.mark.parametrize("end", [".parquet", ".csv", "*.parquet", "/*.pq"])
+def test_names_that_no_file_has_are_no_such_file(tmp_path, name, end):
+    """The system's own words are not what is told: a path too long, or with a NUL, names nothing."""
+    for table in (f"{tmp_path}/{name}{end}", farthing.Csv(f"{tmp_path}/{name}{end}")):
+        for beside in ({}, {"public": {"beside": table}}):
+            with pytest.raises(DataError, match=r"no such file|no file matches"):
+                open_table(ROWS if beside else table, name="mine", **beside)

@@ -11,6 +11,7 @@ import pytest
 
 from farthing.cli.input import keys, typed
 from farthing.errors import DataError, FarthingError, InvalidBudget, InvalidKeys, InvalidOption, InvalidTarget
+from farthing.folders import shares_files
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 
 
@@ -200,13 +201,13 @@ def test_tables_that_share_a_file_are_known_by_any_name(tmp_path):
     others = ("zones.parquet", "z*.parquet", "lake", "lake/*", "nowhere.parquet", "no*", "loop.parquet", "odd[1]/*")
     for one in rides:
         for other in rides:
-            assert keys.shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}"), (one, other)
+            assert shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}"), (one, other)
         for other in others:
-            assert not keys.shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}"), (one, other)
-            assert not keys.shares_files(f"{tmp_path}/{other}", f"{tmp_path}/{one}"), (one, other)
+            assert not shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}"), (one, other)
+            assert not shares_files(f"{tmp_path}/{other}", f"{tmp_path}/{one}"), (one, other)
     for one, other in (("lake", "lake/part.parquet"), ("la*", "lake/*.parquet"), ("lake/part.parquet", "lake")):
-        assert keys.shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}")
-    assert keys.shares_files(f"{tmp_path}/odd[1]/a.parquet", f"{tmp_path}/odd[[]1]/*.parquet")
+        assert shares_files(f"{tmp_path}/{one}", f"{tmp_path}/{other}")
+    assert shares_files(f"{tmp_path}/odd[1]/a.parquet", f"{tmp_path}/odd[[]1]/*.parquet")
 
 
 PUBLIC = {"airports": {"faa": "string", "tz": "integer"}}

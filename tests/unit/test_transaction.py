@@ -70,6 +70,7 @@ BUDGET = Budget(mu=5, delta=1e-3, keys_delta=1e-4)
 KEYS = {"zone": ["a", "b", "c"]}
 PART = {"relative": 0.2, "absolute": 80}
 TWO = marginals(["zone", "amount"])
+UNEVEN = {"by": "zone", "keys": {"zone": ["a", "none"]}}
 
 KINDS: dict[str, Callable[[Session], Any]] = {
     "count": lambda s: s.count(absolute=30),
@@ -161,6 +162,7 @@ def modules_that_ask() -> dict[str, str]:
     return found
 
 
+@pytest.mark.xdist_group("syntax")
 def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     """No module but the transaction's reserves, settles, fails or loads; three look for what is open, to tell it."""
     users = {str(path.relative_to(SRC)): found for path in modules() if (found := verbs(path))}
@@ -173,6 +175,7 @@ def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     }
 
 
+@pytest.mark.xdist_group("syntax")
 def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every module that answers by a transaction is reached by one of the kinds that the other tests go through."""
     reached = set()
@@ -540,9 +543,9 @@ def test_a_plan_can_be_confirmed(name: str) -> None:
 
 
 def refined(session: Session) -> tuple[Any, Any]:
-    """Ask a count, and plan a sharper one; return its plan and how it is asked."""
-    session.count(absolute=60)
-    return session.plan(absolute=20), partial(session.count, absolute=20)
+    """Ask two counts, of which one pays more, and plan sharper ones; return their plan and how they are asked."""
+    session.count(**UNEVEN, relative=0.3, absolute=40)
+    return session.plan(**UNEVEN, absolute=20), partial(session.count, **UNEVEN, absolute=20)
 
 
 def test_a_question_that_another_has_open_is_confirmed_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -569,7 +572,7 @@ def test_a_plan_knows_that_an_ask_failed() -> None:
         before, ask = refined(session)
         with pytest.raises(ZeroDivisionError):
             ask(progress=lambda _: 1 / 0)
-        after, spent = session.plan(absolute=20), session.spent
+        after, spent = session.plan(**UNEVEN, absolute=20), session.spent
         with pytest.raises(PriceRisen, match="nothing was charged"):
             ask(at_most=before.worst_price)
         assert spent == session.spent

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import glob
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.request import url2pathname
 
 from farthing.engines.foreign.frames import from_frame
 from farthing.errors import DataError
+from farthing.folders import shares_files
+from farthing.query.reading import Csv
 from farthing.urls import SECRETS, is_address, shown_address
 
 if TYPE_CHECKING:
@@ -66,22 +71,33 @@ class Addresses:
             DataError: a server tells that both are one table, cannot tell which tables they are, or keeps the public
                 one about its own tables.
         """
+        protected = list(protected)
+        self._refuse_files(protected, public)
         private = [(kind, source) for source in protected if (kind := _kind_of(source)) is not None]
         named = [(kind, name) for name, source in public.items() if (kind := _kind_of(source)) is not None]
         known = {mark for each in private for mark in self._marks(*each)} if named else set()
         for kind, name in named if known else ():
             marks = self._marks(kind, public[name])
             if (known | {SYSTEM}) & marks:
-                what = (
-                    "reads the server's own tables" if SYSTEM in marks else "is a protected table, or has rows of one"
-                )
-                raise DataError(
-                    f"the public table {name!r} {what}",
-                    rule="a public table holds facts that anyone may know",
-                    got=shown_address(public[name]),
-                    next_step="declare it as protected, or drop it; what a protected view reads beside rows of units "
-                    "is left out of the view, and joined in questions",
-                )
+                raise _exposed(name, public[name], "reads the server's own tables" if SYSTEM in marks else _SHARED)
+
+    def _refuse_files(self, protected: Iterable[Any], public: Mapping[str, Any]) -> None:
+        """Refuse a public table that reads a file of a protected one, where one of the two is read at an address."""
+        for mine in protected:
+            for name, other in public.items():
+                pair = [_kind_of(mine), _kind_of(other)]
+                if pair != [None, None] and any(
+                    shares_files(one, another) for one in self._files(mine) for another in self._files(other)
+                ):
+                    raise _exposed(name, other, _SHARED)
+
+    def _files(self, source: Any) -> tuple[str, ...]:
+        """Return the paths or patterns of a table's files on this machine."""
+        kind, path = _kind_of(source), source.path if isinstance(source, Csv) else source
+        if kind is None:
+            return (str(path),) if isinstance(path, str | Path) else ()
+        server, _, table = str(source).rpartition("#")
+        return _tried(source, lambda: kind.files(self.servers[server], unquote(table)))  # type: ignore[no-any-return]
 
     def rows(self, source: Any, table: Any) -> Any:
         """Return all rows of the table at an address, as Arrow; no word of the driver comes through."""
@@ -219,6 +235,12 @@ def _told_by_spark(session: Any, table: str) -> Marks:
     return frozenset([str(frame.semanticHash()), *frame.inputFiles()])
 
 
+def _files_of_spark(session: Any, table: str) -> tuple[str, ...]:
+    """Return patterns of the files on this machine that Spark reads of a table: each finds one."""
+    found = _of_spark(session, table).inputFiles()
+    return tuple(glob.escape(url2pathname(urlsplit(file).path)) for file in found if file.startswith("file:"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """A kind of server.
@@ -228,18 +250,34 @@ class _Kind:
         find: returns a table of a connection.
         tell: returns what tells that table from others.
         rows: returns all rows of a table that was found, as Arrow.
+        files: returns the patterns of the files on this machine that a table is read of.
     """
 
     connect: Callable[[str], Any]
     find: Callable[[Any, str], Any]
     tell: Callable[[Any, str], Marks]
     rows: Callable[[Any], Any]
+    files: Callable[[Any, str], tuple[str, ...]] = lambda *_: ()
 
 
 _OPENED: Final[dict[str, _Kind]] = {
     **dict.fromkeys(POSTGRES, _Kind(_postgres, _of_postgres, _told_by_postgres, lambda table: table.to_pyarrow())),
-    SPARK: _Kind(_spark, _of_spark, _told_by_spark, lambda frame: from_frame(frame).to_pyarrow()),
+    SPARK: _Kind(_spark, _of_spark, _told_by_spark, lambda frame: from_frame(frame).to_pyarrow(), _files_of_spark),
 }
+
+
+_SHARED: Final = "is a protected table, or has rows of one"
+
+
+def _exposed(name: str, source: Any, what: str) -> DataError:
+    """Return the refusal of a public table."""
+    return DataError(
+        f"the public table {name!r} {what}",
+        rule="a public table holds facts that anyone may know",
+        got=shown_address(source) if is_address(source) else str(source.path if isinstance(source, Csv) else source),
+        next_step="declare it as protected, or drop it; what a protected view reads beside rows of units "
+        "is left out of the view, and joined in questions",
+    )
 
 
 def _kind_of(source: Any) -> _Kind | None:

@@ -213,7 +213,7 @@ def from_path(path: str | Path | Csv) -> RowSource:
             header that does not fit, a Parquet file that was cut off, or one of other columns or types than the first.
     """
     named = str(path.path if isinstance(path, Csv) else path)
-    version = lakehouse.version_of(Path(named).absolute()) if Path(named).is_dir() else None
+    version = lakehouse.version_of(Path(named).absolute()) if os.path.isdir(named) else None  # noqa: PTH112  # of no name it fails
     if version is not None and not isinstance(path, Csv):
         return _of_version(version)
     if "://" in named:
@@ -261,7 +261,7 @@ def _of_version(version: Version) -> Files | Lake:
 
 def _is_parquet(path: Path) -> bool:
     """Return whether a file is Parquet; refuse what is neither Parquet nor CSV."""
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112  # of no name it fails
         raise DataError(
             "a folder is not a table",
             got=path,
@@ -272,7 +272,7 @@ def _is_parquet(path: Path) -> bool:
         return True
     if path.name.lower().endswith(CSV_NAMES):
         return False
-    if not path.exists():
+    if not os.path.exists(path):  # noqa: PTH110
         raise missing(path)
     what, next_step = next(
         (told for names, told in _OTHERS.items() if path.name.lower().endswith(names)),
@@ -318,7 +318,7 @@ _OTHERS: Final = {
 def _usable(path: Path) -> None:
     """Refuse a file that cannot hold a table."""
     size = None
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         size = path.stat().st_size
     if size is None:
         raise missing(path)

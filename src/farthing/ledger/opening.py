@@ -15,7 +15,7 @@ from farthing.ledger.checking import require_good, require_noted, require_sealed
 from farthing.ledger.making import EFFECTIVE, create, leftovers, refuse_cut_off, remove_drafts
 from farthing.ledger.migrating import add_tables, migrate
 from farthing.ledger.places import require_no_mount, require_one_name
-from farthing.ledger.postgres import PostgresStore, is_url
+from farthing.ledger.postgres import PostgresStore
 from farthing.ledger.shaping import (
     APPLICATION_ID,
     FORMATS,
@@ -29,6 +29,7 @@ from farthing.ledger.shaping import (
 from farthing.ledger.sqlite import SqliteStore
 from farthing.ledger.tables import FORMAT, TERMS
 from farthing.ledger.witness import Noted, Witness, missing
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Terms
@@ -50,7 +51,7 @@ def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Boo
         with books.building() as connection:
             build(connection, terms)
             return books, header(connection, "memory")
-    if is_url(path):
+    if is_address(path):
         return _served(PostgresStore.of(str(path), timeout_s=timeout_s), terms)
     place = located(path)
     if not place.exists():
@@ -116,7 +117,7 @@ def _log_ahead(place: Path, timeout_s: float) -> None:
 
 def looked_at(path: str | Path, timeout_s: float) -> tuple[Books, Header]:
     """Open an existing ledger, at a path or URL, without being able to change it."""
-    if is_url(path):
+    if is_address(path):
         return _served(PostgresStore.of(str(path), writable=False, timeout_s=timeout_s), None)
     return inspected(located(path), timeout_s)
 

@@ -276,14 +276,5 @@ def _bounded() -> Callable[[float], Any]:
     return within
 
 
-def is_url(ledger: object) -> bool:
-    """Tell whether a ledger's name is a URL.
-
-    >>> is_url("postgresql+psycopg://user@127.0.0.1/db"), is_url("rides.ledger")
-    (True, False)
-    """
-    return isinstance(ledger, str) and "://" in ledger
-
-
 def _bad_url(got: str, rule: str) -> LedgerError:
     return LedgerError("a ledger cannot be kept there", rule=rule, got=got, next_step="name a file, or such a URL")

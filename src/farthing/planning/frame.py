@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -73,6 +73,11 @@ _QUANTILE_BYTES: Final = 8192  # a hundred and sixty looks at thresholds and the
 _JOINT_QUANTILE_BYTES: Final = 24_576  # of each of several: three times as many, since looks are shared and smaller
 
 
+LEFT_OVER: Final = 2
+"""Farthings that a cap of all that is left leaves: what was rounded up then must not be missing when the same is asked
+more sharply. They are nothing that another question could be answered with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One question with its target or price, before it is known how it will be measured.
@@ -89,6 +94,7 @@ class Frame:
         remaining: what the ledger has left.
         share: the part of the groups that have to be within their target, 1 for all.
         spend: whether the price is to be paid also where targets are out of reach.
+        whole: whether the cap is all that is left.
     """
 
     query: Query
@@ -102,6 +108,7 @@ class Frame:
     remaining: Booked
     share: float = 1.0
     spend: bool = False
+    whole: bool = False
 
     @classmethod
     def of(
@@ -137,14 +144,21 @@ class Frame:
                 next_step=_in_currency(named, budget, "cap" if request.loss is None else "loss"),
             )
         _refuse_above(request.loss, limit, budget)
-        most = remaining if named == "all" else named
-        cap = None if named == "all" and parts == 1 else _cap(most, budget, parts)
+        whole = named == "all"
+        cap = None if whole and parts == 1 else _cap(remaining if whole else named, budget, parts, whole=whole)
         targets = tuple(request.target(output.name) for output in query.outputs)
         ranks = tuple(request.rank_of(output.name) for output in query.outputs)
         beta = request.beta(query.groups * max(len(query.outputs), request.numbers))
         goal = request.goal(query)
         share, spend = request.share, request.spend
-        return cls(query, targets, ranks, goal, request.confidence, beta, cap, budget, remaining, share, spend)
+        return cls(query, targets, ranks, goal, request.confidence, beta, cap, budget, remaining, share, spend, whole)
+
+    @property
+    def of_leavings(self) -> Frame:
+        """The same where nothing stands of the question: what "all" leaves is nothing to ask it with."""
+        if not self.whole or self.remaining.farthings > LEFT_OVER:
+            return self
+        return replace(self, remaining=self.budget.currency.of_farthings(0))
 
     @property
     def target(self) -> Target | None:
@@ -229,10 +243,15 @@ def _refuse_above(loss: Loss | None, limit: Loss | str | None, budget: Budget) -
         )
 
 
-def _cap(named: Loss | str | None, budget: Budget, parts: int) -> Booked:
-    """Return the most that a question may cost, in whole farthings: what was named, or a tenth of the budget."""
+def _cap(named: Loss | str | None, budget: Budget, parts: int, *, whole: bool) -> Booked:
+    """Return the most that a question may cost, in whole farthings: what was named, or a tenth of the budget.
+
+    Where that is the `whole` of what is left and nothing is, it is one farthing, which does not fit.
+    """
     amount = named.amount if isinstance(named, Loss) else budget.total.amount * DEFAULT_SHARE
     cap = budget.currency.of_farthings(coins_down(amount / parts))
+    if not cap and whole:
+        return budget.currency.of_farthings(1)
     if not cap:
         raise InvalidTarget(
             "the price allowed is less than one farthing",

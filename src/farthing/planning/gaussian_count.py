@@ -13,6 +13,7 @@ from farthing.accuracy.schedule import Schedule, StopRule
 from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
+from farthing.planning.frame import LEFT_OVER
 from farthing.planning.stored_measurements import looks_for
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ BEYOND_ALL: Final = 1 << 900
 AFTER_ONE_LOOK: Final = 0.96
 """Part of beta at which a relative rule is calibrated that starts from one look at a fixed time, which is none of its
 own; measured by bench/accuracy/held.py."""
-
-_SPARE: Final = 2
-"""Farthings that "all" leaves: what was rounded up then must not be missing when the same is asked more sharply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,11 @@ class GaussianCountPricing:
         """Return the half-width that such a group ends with."""
         return float(self.schedule.half_width(np.array([size]))[0])
 
+    @property
+    def stands(self) -> Booked:
+        """What the groups have cost so far."""
+        return self.coin.loss(sum(self.top))
+
     def affordable(self, remaining: Booked) -> float:
         """Return the half-width that this loss would reach for every group; infinite if none."""
         grains = self.coin.level(remaining, self.top)
@@ -98,7 +101,7 @@ def plan_gaussian_count(frame: Frame, standing: HeldMeasurements | None) -> Plan
     coin, target = coin_of(frame), frame.target
     top = standing.top if standing is not None else (0,) * coin.max_groups
     if frame.cap is None:
-        limit = max(1, coin.level(frame.remaining - frame.budget.currency.of_farthings(_SPARE), top))
+        limit = max(1, coin.level(frame.remaining - frame.budget.currency.of_farthings(LEFT_OVER), top))
         cap: Booked = coin.loss(sum(top)) + frame.remaining
     else:
         cap = frame.cap
@@ -113,7 +116,7 @@ def plan_gaussian_count(frame: Frame, standing: HeldMeasurements | None) -> Plan
 
     looks = looks_for(frame, coin.per_grain, (relative, absolute), limit, (kept, standing), sharper)
     schedule = looks.schedule
-    increase, fresh = looks.prices(standing, coin.max_groups)
+    increase, fresh = looks.prices(standing, coin.max_groups, goes_on=True)
     asked = math.inf if target is None else target.absolute
     needed = _needed(coin, schedule.critical, asked) if asked > 0 else None
     reachable = looks.reaches(asked)

@@ -12,7 +12,7 @@ from farthing.accuracy.forms import from_aggregates
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.statistics import Linear
-from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin, worst_cost
 from farthing.planning.gaussian_count import refuse_too_much
 from farthing.query.ranges import LARGEST_ADDED
 
@@ -85,12 +85,13 @@ def plan_joint_measures(frame: Frame, state: JointState | None) -> Plan[JointMea
     free = state is not None and joint.free(state)
     most, hopeless = joint.worst(standing), not named and joint.hopeless(standing)
     increase = 0 if free else sum(max(most - has, 0) for has in top)
+    alone = worst_cost(np.maximum(most - standing.paid, 0), coin.max_groups)
     cap = frame.cap if frame.cap is not None else coin.loss(sum(top)) + frame.remaining
     return frame.plan(
         cap=cap,
         target_price=None,
         worst_price=coin.loss(increase),
-        fresh_price=coin.loss(0 if free else most * coin.max_groups),
+        fresh_price=coin.loss(0 if free else max(1, alone)),
         half_width=math.inf,
         reachable=named or (most < limit and not hopeless),
         hopeless=hopeless and not free,

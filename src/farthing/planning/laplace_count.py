@@ -179,6 +179,11 @@ class LaplaceCountPricing:
         """Return the half-width that such a group ends with."""
         return float(self.schedule.half_width(np.array([size]))[0])
 
+    @property
+    def stands(self) -> Booked:
+        """What the groups have cost so far."""
+        return Pure.of_farthings(sum(self.top))
+
     def affordable(self, remaining: Booked) -> float:
         """Return the half-width that this loss would reach for every group; infinite if none."""
         level = min(highest_level(remaining.farthings, self.top), MOST_FARTHINGS)
@@ -215,7 +220,7 @@ def plan_laplace_count(
 
     looks = looks_for(frame, grid.per_farthing, (relative, absolute), limit, (kept, standing), sharper)
     schedule = looks.schedule
-    increase, fresh = looks.prices(standing, grid.max_groups)
+    increase, fresh = looks.prices(standing, grid.max_groups, goes_on=False)
     asked = math.inf if target is None else target.absolute
     needed = grid.price_of(min(asked, widest), frame.beta) if 0 < asked < math.inf else None
     reachable = looks.reaches(asked)

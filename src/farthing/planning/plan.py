@@ -129,8 +129,8 @@ class Plan(Tabular, Generic[P_co]):
 
     @property
     def fits(self) -> bool:
-        """Whether the worst price fits in what is left."""
-        return self.worst_price <= self.remaining
+        """Whether the worst price fits in what is left, if anything is."""
+        return self.free or (bool(self.remaining) and self.worst_price <= self.remaining)
 
     def price(self, size: float) -> Booked:
         """Return about what the members of a group of this true size would pay, if it had not been asked before.

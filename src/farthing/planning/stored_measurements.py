@@ -41,10 +41,16 @@ class HeldMeasurements:
 
         Groups that are `settled` stay where they are; None for none.
         """
+        return worst_cost(self._at_end(settled, most), len(self.top))
+
+    def new_until_end(self, settled: NDArray[np.bool_] | None, most: int) -> int:
+        """Return the same of the measurements that are still to be made alone, as if nothing stood before them."""
+        return max(1, worst_cost(self._at_end(settled, most) - self.held.information, len(self.top)))
+
+    def _at_end(self, settled: NDArray[np.bool_] | None, most: int) -> NDArray[np.int64]:
+        """Return the informations of all groups at the end of all looks."""
         raised = np.maximum(self.held.information, most)
-        return worst_cost(
-            raised if settled is None else np.where(settled, self.held.information, raised), len(self.top)
-        )
+        return raised if settled is None else np.where(settled, self.held.information, raised)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +111,22 @@ class PlannedLooks:
         met = self.stands is not None and self.stands.all_met
         return self.schedule.floor <= absolute * (1 + 1e-9) or met
 
-    def prices(self, standing: HeldMeasurements | None, max_groups: int) -> tuple[int, int]:
-        """Return what all looks cost at most, from what is held, and what they would cost from nothing."""
+    def prices(self, standing: HeldMeasurements | None, max_groups: int, *, goes_on: bool) -> tuple[int, int]:
+        """Return what all looks cost at most, as an increase over what is held, and on their own.
+
+        Args:
+            standing: what is held, or None.
+            max_groups: the most groups that one unit can move.
+            goes_on: whether new measurements go on from what is held then, too; else they begin from nothing.
+        """
         if self.free:
             return 0, 0
         most = int(self.schedule.looks[-1])
-        fresh = most * max_groups
-        return (fresh if standing is None else standing.cost_at_end(self.settled, most) - sum(standing.top)), fresh
+        whole = most * max_groups
+        if standing is None:
+            return whole, whole
+        increase = standing.cost_at_end(self.settled, most) - sum(standing.top)
+        return increase, standing.new_until_end(self.settled, most) if goes_on else whole
 
 
 def looks_for(  # noqa: PLR0917  # a question, its unit of price, what is asked, what stands, and what else to do

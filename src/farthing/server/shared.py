@@ -19,7 +19,8 @@ import sqlalchemy as sa
 
 from farthing.client import RefusedRequest
 from farthing.errors import DataError
-from farthing.ledger.postgres import PostgresStore, is_url
+from farthing.ledger.postgres import PostgresStore
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +169,7 @@ def _on_server(url: str) -> sa.Engine:
 
 def _made(ledger: Path | str) -> sa.Engine:
     """Return the engine of the place, with its tables; another process may be making them just now."""
-    engine = _on_server(ledger) if isinstance(ledger, str) and is_url(ledger) else _in_file(Path(ledger))
+    engine = _on_server(ledger) if isinstance(ledger, str) and is_address(ledger) else _in_file(Path(ledger))
     for _ in range(_TRIES):
         with suppress(sa.exc.ProgrammingError, sa.exc.OperationalError, sa.exc.IntegrityError):
             _META.create_all(engine)

@@ -124,7 +124,7 @@ class Config:
     @property
     def ledger_place(self) -> Path | str:
         """Where the books are: a path, with the folder before it, or a server's URL as it is written."""
-        return self.ledger if "://" in self.ledger else self.folder / self.ledger
+        return self.ledger if is_address(self.ledger) else self.folder / self.ledger
 
 
 def find(path: str | None) -> Path:

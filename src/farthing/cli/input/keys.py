@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import glob
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.cli.input.typed import nearest
 from farthing.errors import DataError, FarthingError, InvalidKeys
+from farthing.folders import shares_files
 from farthing.urls import is_address, shown_address
 
 if TYPE_CHECKING:
@@ -203,32 +203,6 @@ def same_file(file: Path, table: str) -> bool:
     """Return whether a file is (one of those of) a table, given as a path or pattern."""
     files = [table, *(glob.glob(table, recursive=True) if glob.has_magic(table) else [])]  # noqa: PTH207  absolute
     return file.exists() and any(Path(path).exists() and file.samefile(path) for path in files)
-
-
-def shares_files(one: str, other: str) -> bool:
-    """Return whether two tables, given as paths or patterns, have a file in common; all in a table's folder is its own.
-
-    The same file may have several names: links, and paths of other letters.
-    """
-    mine, theirs = _numbers(one), _numbers(other)
-    return bool(mine[0] & theirs[1] or theirs[0] & mine[1])
-
-
-def _numbers(table: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Return the numbers that the system has for the files of a table, and these with those of the folders above."""
-    named = [table, *(glob.glob(table, recursive=True) if glob.has_magic(table) else [])]  # noqa: PTH207  absolute
-    files = {Path(os.path.realpath(path)) for path in named}  # never fails, as resolve() does on a link to itself
-    folders = {folder for file in files for folder in file.parents}
-    mine = {number for file in files if (number := _number(file)) is not None}
-    return mine, mine | {number for folder in folders if (number := _number(folder)) is not None}
-
-
-def _number(path: Path) -> tuple[int, int] | None:
-    """Return the number of a file; None if there is none that may be seen."""
-    with suppress(OSError, ValueError):
-        found = path.stat()
-        return found.st_dev, found.st_ino
-    return None
 
 
 def _parquet(file: Path, name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from farthing.cli.input import keys as typed_keys
 from farthing.cli.input.keys import Sources
 from farthing.errors import InvalidOption, LedgerError
+from farthing.folders import shares_files
 from farthing.urls import is_address
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _refuse_exposed(config: Config) -> None:
         place = config.path_of(path)
         if is_address(path):
             continue
-        if any(place == each or typed_keys.shares_files(place, each) for each in protected(config)):
+        if any(place == each or shares_files(place, each) for each in protected(config)):
             raise InvalidOption(
                 f"the public table {name!r} is a protected table, or has a file of one",
                 rule="a public table holds facts that anyone may know",

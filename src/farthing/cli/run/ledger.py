@@ -9,6 +9,7 @@ from farthing.cli import show
 from farthing.cli.input import config as settings
 from farthing.errors import InvalidOption
 from farthing.privacy.words import state
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,9 +48,7 @@ def books_of(config: settings.Config) -> Iterator[Ledger]:
 
 def place(ledger: str | None, config: str | None) -> Path | str:
     """Return the path or URL of the ledger that was named, or of the one of the settings."""
-    from farthing.ledger.postgres import is_url
-
-    if ledger is not None and (is_url(ledger) or not ledger.endswith(".toml")):
+    if ledger is not None and (is_address(ledger) or not ledger.endswith(".toml")):
         return ledger
     return settings.read(ledger or config).ledger_place
 

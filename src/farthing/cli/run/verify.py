@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from farthing.cli import show
 from farthing.cli.run.ledger import inspected, place
 from farthing.errors import InvalidOption
+from farthing.urls import is_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +31,8 @@ def verify(
 def _accept(where: Path | str, head: str) -> None:
     """Take a ledger that lost entries for whole."""
     from farthing.ledger.opening import accept
-    from farthing.ledger.postgres import is_url
 
-    if is_url(where):
+    if is_address(where):
         raise InvalidOption(
             "a ledger on a server has no witness",
             rule="--accept-head is about a ledger's file",

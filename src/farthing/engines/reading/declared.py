@@ -55,7 +55,9 @@ def is_csv(table: str) -> bool:
 
 def matching(named: str) -> tuple[str, ...]:
     """Return the files that a path or pattern names, as absolute paths."""
-    if not glob.has_magic(named) or Path(named).exists():
+    if "\0" in named:
+        raise missing(named)
+    if not glob.has_magic(named) or os.path.exists(named):  # noqa: PTH110  # of no name it fails
         return (str(Path(named).absolute()),)
     found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(named, recursive=True)))  # noqa: PTH207  # absolute globs
     if not found:

@@ -76,6 +76,17 @@ class LaplaceMeasuresMethod:
         pairs = zip(lanes, steps, strict=True)
         return cls(query, blob, state, tuple(Grid.measured_at(query, measure, step) for measure, step in pairs))
 
+    @property
+    def anew(self) -> LaplaceMeasuresMethod:
+        """The method of a line that begins again, on chains of its own; what stands is only merged with.
+
+        Guarantee: nothing that was shown before is carried on: all that it measures is charged, whatever its receipt.
+        Proof: docs/proofs/session.answering.laplace_count.md.
+        Assumes: nothing.
+        Rounds: nothing.
+        """
+        return replace(self, state=None, grids=None)
+
     def plan(self, frame: Frame) -> Plan[LaplaceMeasuresPricing]:
         """Return the plan, given what was shown before."""
         return plan_laplace_measures(frame, self.state, self.grids)

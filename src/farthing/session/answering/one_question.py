@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from farthing.accuracy.claim_chances import holds, next_chance
-from farthing.errors import OutOfReach
+from farthing.errors import InvalidTarget, OutOfReach
 from farthing.planning import Frame, Plan
+from farthing.planning.gaussian_count import GaussianCountPricing
+from farthing.planning.laplace_count import LaplaceCountPricing
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile, Single
@@ -28,6 +30,7 @@ from farthing.session.answering.relative_count import PREFIX, RelativeCountMetho
 from farthing.session.answering.share_of_total import ShareOfTotalMethod, refuse_pure_parts
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.records import claims_of, with_claims
+from farthing.session.core.refused import refusal
 from farthing.session.core.transaction import answer_and_book, charged_fresh, stored_measurement
 
 if TYPE_CHECKING:
@@ -90,6 +93,8 @@ class _PlannedQuestion(Generic[P]):
         made = self.plan
         if made.free:
             return None
+        if not made.remaining:
+            raise refusal(self.asked.context, made.question, made.worst_price, made.fitting)
         if made.fits:
             refuse_hopeless(made, spend=self.asked.request.spend)
         by = f", {self.method.mechanism} noise" if isinstance(self.method, RelativeCountMethod) else ""
@@ -200,17 +205,22 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     context, query, request = asked.context, asked.query, asked.request
     blob = None if stored is None else stored.blob
     method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
-    claims = _claims(context, asked.question, blob, frame := frame_of(context, query, request, asked.parts))
-    began = frame
+    began = frame_of(context, query, request, asked.parts)
+    began = began.of_leavings if stored is None else began
+    claims = _claims(context, asked.question, blob, began)
     frame, made = _chosen(method, began, claims, together=request.together)
-    if made.worst_price != made.fresh_price and charged_fresh(context, asked.question):
-        if isinstance(method, LaplaceCountMethod):
-            method = method.anew  # a chain is carried on by whoever holds it alone: what stands is no use to this one
-            frame, made = _chosen(method, began, claims, together=request.together)
+    fresh = made.worst_price != made.fresh_price and charged_fresh(context, asked.question)
+    if fresh:
+        if isinstance(method, LaplaceCountMethod | LaplaceMeasuresMethod):
+            again: AnswerMethod[Any] = method.anew  # a chain is carried on by whoever holds it alone
+            method = again  # so what stands is no use to this line
+            frame, made = _chosen(again, began, claims, together=request.together)
         elif began.cap is None and made.fresh_price.farthings > began.remaining.farthings:
             whole = replace(began, cap=began.remaining)  # what was paid before is no part of it
             frame, made = _chosen(method, whole, claims, together=request.together)
         made = replace(made, worst_price=made.fresh_price)
+    if isinstance(made.pricing, GaussianCountPricing | LaplaceCountPricing):
+        _require_within_cap(began, made, stands=0 if fresh else made.pricing.stands.farthings)
     own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)
     if (
         own.plan.free
@@ -220,6 +230,24 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     ):
         return own
     return next(_free(own, frame, type(method)), own)
+
+
+def _require_within_cap(frame: Frame, made: Plan, *, stands: int) -> None:
+    """Refuse what could cost more than its cap, given the farthings that its question has cost so far.
+
+    Looks go on to where the earlier ones ended at the latest, also under a smaller cap: intervals are made for that.
+    """
+    if frame.cap is None or made.free or not made.worst_price:
+        return
+    most = stands + made.worst_price.farthings
+    if most > frame.cap.farthings + 1:  # the two were rounded up apart
+        raise InvalidTarget(
+            "the price allowed is less than a sharper answer can cost from what stands",
+            rule="a cap counts what a question has cost before, and looks go on to where earlier ones ended: "
+            f"up to {said(frame.budget.currency.of_farthings(most), made.delta)}",
+            got=f"at most {said(frame.cap, made.delta)}",
+            next_step='max_epsilon= or cap="all" raises the cap; what was asked before is free',
+        )
 
 
 def _claims(context: Context, question: str, blob: bytes | None, frame: Frame) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from farthing.errors import BudgetExceeded, DataError, InvalidTarget
+from farthing.planning.frame import LEFT_OVER
 from farthing.privacy.words import said
 
 if TYPE_CHECKING:
@@ -23,17 +24,20 @@ def refusal(context: Context, name: str, needed: Booked, fitting: str) -> Budget
     """
     left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
     held = sum(entry.reserved for entry in context.ledger.open_reservations if entry.alive)
+    some = left.farthings > LEFT_OVER
     used_up, next_step = "the budget is used up", fitting
     if held:
         used_up = "nothing is left while other questions are answered"
         again = f"they hold {said(context.loss(held), delta)}: ask again when they are answered, the rest comes back"
-        next_step = f"other questions are under way; {again}" + (f"; {fitting}" if left else "")
+        next_step = f"other questions are under way; {again}" + (f"; {fitting}" if some else "")
     return BudgetExceeded(
-        f"{name} does not fit in the budget" if left else used_up,
+        f"{name} does not fit in the budget" if some else used_up,
         needed=needed,
         left=left,
         rule="worst price <= what is left; nothing was charged",
-        got=f"needs {said(needed, delta)}, left {said(left, delta)}",
+        got=f"needs {said(needed, delta)}, left {said(left, delta)}"
+        if some or needed > left
+        else "nothing to ask with",
         next_step=next_step,
     )
 

@@ -551,6 +551,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "formulas": formula_checks.formulas,
     "pure measures": formula_checks.pure_measures,
     "pure quantiles": quantile_checks.pure_quantiles,
+    "pure quantiles together": quantile_checks.pure_together,
     "shares": share_checks.shares,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,

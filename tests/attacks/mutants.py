@@ -376,6 +376,13 @@ PRICES = (
         "searched together",
     ),
     _one(
+        "a round of bins charged less than it rose",
+        "accuracy/joint_chain_run.py",
+        "        trail.paid[at] += LEVELS[level] - held\n",
+        "        trail.paid[at] += (LEVELS[level] - held) // 2\n",
+        "pure quantiles together",
+    ),
+    _one(
         "a look at several quantiles told as nine of it",
         "accuracy/joint_quantile_run.py",
         "np.floor(told[:, place] / run.plan.per_grain)",

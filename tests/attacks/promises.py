@@ -155,6 +155,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a chain of a pure quantile charged less than it rose",
         "the chains of a pure quantile carried on by two",
         "looks at several quantiles booked without their counts",
+        "a round of bins charged less than it rose",
     ),
     "no more is measured than was reserved for it": (
         "a pilot whose proportions add up to more than it buys",

@@ -12,7 +12,7 @@ import farthing
 from farthing.accuracy.quantile_chain_run import LEVELS, ShownSides
 from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
-from farthing.session.answering import contribution_report, quantile
+from farthing.session.answering import contribution_report, joint_chains, quantile
 
 GROUPS, ROWS, WORST = 400, 2_000, 0.15
 TABLE = pa.table({"x": np.arange(4_000) % 100 / 100})
@@ -22,6 +22,17 @@ ASKED = {"lower": 0, "upper": 1}
 def pure_quantiles() -> tuple[str, ...]:
     """Hold the chains of a pure quantile against its price, its noise and its misses; the same of a report's noise."""
     return (*_charged(), *_noise(), *_missed(), *_outside(), *_alone(), *_report())
+
+
+def pure_together() -> tuple[str, ...]:
+    """Return whether quartiles under a pure budget were charged less than the last levels of their rounds."""
+    with farthing.Session(TABLE, budget=farthing.Budget(epsilon=20)) as session:
+        paid = session.quantile("x", (0.25, 0.5, 0.75), rank=0.05, **ASKED).paid.farthings
+        trail = joint_chains.standing_in(session._ledger.load(session.history()[-1].question).blob).trail
+    assert trail is not None  # something was paid
+    looks = zip(trail.rounds[:, 0].tolist(), trail.levels[:, 0].tolist(), strict=True)
+    last = {number: int(LEVELS[level]) for number, level in looks if number >= 0}
+    return (f"{paid} farthings paid for rounds of {sum(last.values())}",) * (paid < sum(last.values()))
 
 
 def _charged() -> tuple[str, ...]:

@@ -199,6 +199,7 @@ REASONS = {
     "session/core/records.py claims_of": (1, BOOKS),
     "session/core/records.py with_claims": (1, BOOKS),
     "session/core/records.py read_blob": (1, BOOKS),
+    "session/answering/joint_chains.py measured": (1, PLANS),
     "session/answering/joint_quantiles.py measured": (1, PLANS),
     "session/answering/quantile.py measured": (1, PLANS),
     "session/answering/traced.py telling": (1, TYPES),

@@ -112,15 +112,15 @@ def test_what_was_asked_alone_is_told_again():
 
 
 def test_each_pays_alone_where_nothing_is_shared():
-    """In a pure ledger, at a named loss, by value, of other columns: each is a question of its own, as before."""
+    """By value, of other columns, and under a pure budget where a rank is far finer: each is a question of its own."""
     pure = opened(Budget(epsilon=50))
-    ask(pure, rank=0.2)
+    ask(pure, (0.25, 0.5), rank={"quantile_0.25": 0.4, "quantile_0.5": 0.05})
     by_value = opened()
     ask(by_value, (0.25, 0.5), rank=None, absolute=8)
     columns = opened()
     columns.sql("SELECT MEDIAN(v) AS a, MEDIAN(w) AS b FROM data", rank=0.1)
 
-    assert asked(pure) == 3
+    assert asked(pure) == 2
     assert asked(by_value) == 2
     assert asked(columns) == 2
 

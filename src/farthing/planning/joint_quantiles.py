@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from farthing.accuracy.joint_chains import JointChains
 from farthing.accuracy.joint_quantiles import JointQuantiles
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
 from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, worst_cost
+from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.planning.quantile import TYPICAL_ROWS
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding
 from farthing.privacy.loss import Pure
@@ -36,6 +38,28 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
+T = TypeVar("T")
+
+
+class ToldTogether(Protocol):
+    """What a run ends with, [groups, quantiles]."""
+
+    @property
+    def value(self) -> Float64:
+        """The quantiles."""
+
+    @property
+    def lower(self) -> Float64:
+        """The lower ends of intervals that hold them."""
+
+    @property
+    def upper(self) -> Float64:
+        """The upper ends."""
+
+    @property
+    def met(self) -> Flags:
+        """Whether the rank is surely within the target."""
+
 
 class ToldQuantile(NamedTuple):
     """What a run told of one of the quantiles, one entry a group."""
@@ -48,7 +72,7 @@ class ToldQuantile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointStanding:
+class JointStanding(Generic[T]):
     """What stands of several quantiles.
 
     Attributes:
@@ -57,7 +81,7 @@ class JointStanding:
     """
 
     each: tuple[QuantileStanding, ...]
-    trail: JointTrail | None = None
+    trail: T | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,15 +110,11 @@ class JointQuantilePricing:
 
     def settled(self, groups: int) -> NDArray[np.bool_]:
         """Return bool[groups, quantiles], what earlier answers serve."""
-        none = np.zeros(groups, np.bool_)
-        return np.stack([none if one is None else one.met for one in self.served], axis=1)
+        return settled_by(self.served, groups)
 
     def found(self, state: JointQuantilesState) -> tuple[QuantileFound, ...]:
         """Return the answer of each quantile: what a run came to, and what earlier answers serve."""
-        columns = zip(state.value.T, state.lower.T, state.upper.T, state.met.T, strict=True)
-        told = [ToldQuantile(*each, each[-1]) for each in columns]
-        pairs = zip(self.sought, told, self.served, strict=True)
-        return tuple(QuantileFound.of(sought, each, served) for sought, each, served in pairs)  # type: ignore[arg-type]
+        return answers_of(self.sought, state, self.served)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -123,6 +143,22 @@ class JointQuantilePricing:
         return math.inf
 
 
+def settled_by(served: Sequence[QuantileFound | None], groups: int) -> Flags:
+    """Return bool[groups, quantiles], what earlier answers serve."""
+    none = np.zeros(groups, np.bool_)
+    return np.stack([none if one is None else one.met for one in served], axis=1)
+
+
+def answers_of(
+    sought: Sequence[QuantileSought], state: ToldTogether, served: Sequence[QuantileFound | None]
+) -> tuple[QuantileFound, ...]:
+    """Return the answer of each quantile: what a run came to, and what earlier answers serve."""
+    columns = zip(state.value.T, state.lower.T, state.upper.T, state.met.T, strict=True)
+    told = [ToldQuantile(*each, each[-1]) for each in columns]
+    pairs = zip(sought, told, served, strict=True)
+    return tuple(QuantileFound.of(one, each, before) for one, each, before in pairs)  # type: ignore[arg-type]
+
+
 def goals(frame: Frame) -> tuple[QuantileGoal, ...]:
     """Return what is looked for, rank targets as they were asked."""
     query = frame.query
@@ -136,13 +172,16 @@ def goals(frame: Frame) -> tuple[QuantileGoal, ...]:
 
 def cheaper_together(frame: Frame) -> bool:
     """Return whether several quantiles of one column are cheaper at once than each by itself, for groups of a usual
-    size: by rank, in books that hold Gaussian noise.
+    size: by rank.
     """
     many = len(frame.query.outputs)
-    if frame.budget.currency is Pure or frame.share < 1 or not 1 < many <= MOST:
+    if frame.share < 1 or not 1 < many <= MOST:
         return False
     if any(frame.targets) or any(rank is None for rank in frame.ranks):
         return False
+    if frame.budget.currency is Pure:
+        search = JointChains(goals(frame), frame.beta, MOST_FARTHINGS)
+        return search.typical(TYPICAL_ROWS) < sum(one.typical(TYPICAL_ROWS) for one in search.plans)
     asked, most = goals(frame), MOST_GRAINS
     coin = Coin(frame.gaussian, 1, 1)
     prices = [compare(QuantileBisection(one, frame.beta, most), coin.currency, rows=TYPICAL_ROWS) for one in asked]
@@ -151,7 +190,7 @@ def cheaper_together(frame: Frame) -> bool:
     return together.farthings < sum(each.farthings for each in alone if each is not None)
 
 
-def plan_joint_quantiles(frame: Frame, standing: JointStanding) -> Plan[JointQuantilePricing]:
+def plan_joint_quantiles(frame: Frame, standing: JointStanding[JointTrail]) -> Plan[JointQuantilePricing]:
     """Return the plan of several quantiles at once, given what stands of them."""
     coin = Coin(frame.gaussian, frame.query.max_groups, 1)
     asked = goals(frame)
@@ -161,7 +200,7 @@ def plan_joint_quantiles(frame: Frame, standing: JointStanding) -> Plan[JointQua
     search = JointQuantiles(asked, frame.beta, cap)
     sought = tuple(QuantileSought(one.rank, 0.0, 0.0, frame.beta, cap, steps=one.steps) for one in asked)
     served = tuple(each.served(one) for each, one in zip(standing.each, sought, strict=True))
-    pricing = JointQuantilePricing(_words(frame.query), search, coin, sought, standing.trail, served)
+    pricing = JointQuantilePricing(words(frame.query), search, coin, sought, standing.trail, served)
     answers = zip(standing.each, sought, strict=True)
     free, increase, fresh = all(each.answer(one) is not None for each, one in answers), 0, 0
     if not free:
@@ -188,7 +227,7 @@ def _worst(pricing: JointQuantilePricing, groups: int) -> tuple[int, int]:
     return worst_cost(paid + new, most) - worst_cost(paid, most), worst_cost(new, most)
 
 
-def _words(query: Query) -> str:
+def words(query: Query) -> str:
     """Return the quantiles in words: QUANTILE(minutes in [0, 60]; 0.25, 0.5, 0.75)."""
     one = query.aggregate
     assert isinstance(one, Quantile)  # noqa: S101  # callers plan quantiles

@@ -54,13 +54,13 @@ class JointQuantilesMethod:
     """
 
     query: Query
-    standing: JointStanding
+    standing: JointStanding[JointTrail]
     blob: bytes | None = None
 
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> JointQuantilesMethod:
         """Return the method of a question."""
-        nothing = JointStanding((QuantileStanding(),) * len(query.outputs))
+        nothing: JointStanding[JointTrail] = JointStanding((QuantileStanding(),) * len(query.outputs))
         return cls(query, nothing if blob is None else standing_in(blob), blob)
 
     def plan(self, frame: Frame) -> Plan[JointQuantilePricing]:
@@ -74,7 +74,7 @@ class JointQuantilesMethod:
         found = [each.answer(one) for each, one in pairs]
         if not all(found):
             found = list(pricing.found(pricing.replayed(self.query.groups)))
-        return AskOutcome(tuple(_cells(one) for one in found if one), np.zeros(self.query.groups), plan.worst_price)
+        return AskOutcome(tuple(cells_of(one) for one in found if one), np.zeros(self.query.groups), plan.worst_price)
 
     def measured(
         self, context: Context, plan: Plan[JointQuantilePricing], receipt: Receipt, watcher: Watcher | None
@@ -94,7 +94,7 @@ class JointQuantilesMethod:
         )
         blob = blob_of(JointStanding(each, state.trail))
         paid = parameter_of(state.trail.paid - before, price)
-        return AskOutcome(tuple(_cells(one) for one in found), paid, price, blob)
+        return AskOutcome(tuple(cells_of(one) for one in found), paid, price, blob)
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
@@ -108,7 +108,7 @@ class JointQuantilesMethod:
         return blob_of(JointStanding(each, standing_in(kept).trail))
 
 
-def _cells(found: QuantileFound) -> Cells:
+def cells_of(found: QuantileFound) -> Cells:
     """Return the numbers of an answer."""
     return Cells(found.value, found.lower, found.upper, found.met)
 
@@ -146,14 +146,9 @@ def searched(
     )
 
 
-def blob_of(standing: JointStanding) -> bytes:
+def blob_of(standing: JointStanding[JointTrail]) -> bytes:
     """Return the blob that the ledger stores."""
-    columns: dict[str, Any] = {
-        f"{name}{number}.{place}": getattr(one, name)
-        for number, each in enumerate(standing.each)
-        for place, one in enumerate(each.found)
-        for name in _COLUMNS
-    }
+    columns = found_columns(standing.each)
     if standing.trail is not None:
         columns["paid"] = standing.trail.paid
         for number, trail in enumerate(standing.trail.each):
@@ -162,7 +157,17 @@ def blob_of(standing: JointStanding) -> bytes:
     return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
 
 
-def standing_in(blob: bytes) -> JointStanding:
+def found_columns(each: tuple[QuantileStanding, ...]) -> dict[str, Any]:
+    """Return the columns that keep the answers of each quantile."""
+    return {
+        f"{name}{number}.{place}": getattr(one, name)
+        for number, told in enumerate(each)
+        for place, one in enumerate(told.found)
+        for name in _COLUMNS
+    }
+
+
+def standing_in(blob: bytes) -> JointStanding[JointTrail]:
     """Return what stands in a blob; LedgerError for one of another form.
 
     The older form kept thresholds that were proven in another way: what was paid for them is kept, not what they said.
@@ -170,7 +175,7 @@ def standing_in(blob: bytes) -> JointStanding:
     columns, facts = read_blob(blob, _FORMAT, _OLDER)
     try:
         each = tuple(
-            QuantileStanding(tuple(_found_in(columns, one, f"{number}.{place}") for place, one in enumerate(told)))
+            QuantileStanding(tuple(found_in(columns, one, f"{number}.{place}") for place, one in enumerate(told)))
             for number, told in enumerate(facts)
         )
         return JointStanding(each, _trail_in(columns, len(each)))
@@ -179,7 +184,7 @@ def standing_in(blob: bytes) -> JointStanding:
     raise unreadable(problem)
 
 
-def _found_in(columns: dict[str, Any], facts: dict[str, Any], place: str) -> QuantileFound:
+def found_in(columns: dict[str, Any], facts: dict[str, Any], place: str) -> QuantileFound:
     """Return one answer of one quantile."""
     return QuantileFound(QuantileSought(**facts), *(columns[f"{name}{place}"] for name in _COLUMNS))
 

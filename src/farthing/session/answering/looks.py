@@ -11,6 +11,7 @@ from farthing.accuracy.joint_prices import run_of
 from farthing.ledger.rules import whole
 from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.gaussian_count import GaussianCountPricing
+from farthing.planning.joint_chains import JointChainsPricing
 from farthing.planning.joint_measures import JointMeasuresPricing
 from farthing.planning.joint_quantiles import JointQuantilePricing
 from farthing.planning.laplace_count import LaplaceCountPricing
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 def in_looks(pricing: Pricing) -> bool:
     """Return whether a question is measured in several looks, each of which is begun before: one look is its price."""
     match pricing:
-        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing() | QuantileChainsPricing():
+        case JointMeasuresPricing() | JointQuantilePricing() | JointChainsPricing():
+            return True
+        case QuantileBisectionPricing() | QuantileChainsPricing():
             return True
         case ShareOfTotalPricing():
             return not pricing.shares.steady

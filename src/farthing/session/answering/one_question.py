@@ -17,6 +17,7 @@ from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
+from farthing.session.answering.joint_chains import JointChainsMethod
 from farthing.session.answering.joint_measures import JointMeasuresMethod
 from farthing.session.answering.joint_quantiles import JointQuantilesMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
@@ -194,7 +195,7 @@ def _method(  # noqa: PLR0911  # one a kind of question
         case [one] if isinstance(one.aggregate, Quantile):
             return QuantileMethod.of(query, blob)
         case outputs if all(isinstance(one.aggregate, Quantile) for one in outputs):
-            return JointQuantilesMethod.of(query, blob)
+            return JointChainsMethod.of(query, blob) if pure else JointQuantilesMethod.of(query, blob)
         case _:
             return LaplaceMeasuresMethod.of(query, blob) if pure else JointMeasuresMethod.of(query, blob)
 

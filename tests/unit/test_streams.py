@@ -34,6 +34,10 @@ TEXTS = {
 }
 
 
+CONNECTION = duckdb.connect()
+"""It stays open: in DuckDB 1.4 a relation does not hold its connection."""
+
+
 def _source(kind: str, folder: Path) -> Any:
     """Return the rows as a source of some kind."""
     if kind == "a CSV file":
@@ -45,7 +49,7 @@ def _source(kind: str, folder: Path) -> Any:
         rows = pa.table({"rider": [*ROWS["rider"].to_pylist(), 1], "zone": bad})
         pyarrow.parquet.write_table(rows, folder / "rides.parquet")
         return folder / "rides.parquet"
-    return duckdb.connect().from_arrow(ROWS)
+    return CONNECTION.from_arrow(ROWS)
 
 
 @pytest.mark.parametrize("kind", ["a CSV file", "a DuckDB relation", "text that is not UTF-8"])

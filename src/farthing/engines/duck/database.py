@@ -84,9 +84,7 @@ def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
         for view, source in sources.items():  # the last one is what failed
             scan = source.scan()
             if scan is not None:
-                nulls = ", ".join(f"NULL AS {quoted(name)}" for name in sorted(held_back(source)))
-                columns = f"* REPLACE ({nulls})" if nulls else "*"
-                connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT {columns} FROM {scan}")
+                connection.execute(f"CREATE VIEW {quoted(view)} AS {selected(source, scan)}")
         paths = [path for each in sources.values() if each.scan() is not None for path in each.files]
         if paths:
             connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
@@ -95,6 +93,18 @@ def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
         return connection
     connection.close()
     raise unreadable(source)
+
+
+def selected(source: RowSource, scan: str) -> str:
+    """Return the SELECT of a table's columns from a scan of it, NULL for those that DuckDB does not scan."""
+    nulls = ", ".join(f"NULL AS {quoted(name)}" for name in sorted(held_back(source)))
+    return f"SELECT * REPLACE ({nulls}) FROM {scan}" if nulls else f"SELECT * FROM {scan}"
+
+
+def of_numbers(source: RowSource) -> str:
+    """Return the SELECT of a table of files for a question that reads no NaN of it."""
+    assert isinstance(source, Files), "others are not scanned"  # noqa: S101
+    return selected(source, source.scan_of_numbers())
 
 
 def held_back(source: RowSource) -> frozenset[str]:

@@ -170,8 +170,8 @@ def test_columns_of_every_type_are_read_alike(kind, tmp_path):
             assert slow.measure(query, 7).tolist() == engine.measure(query, 7).tolist(), (name, query.canonical)
 
 
-MADE_FOR_PYARROW = duckdb.__version__.startswith("1.5.")
-"""Whether such filters are handed to pyarrow: DuckDB 1.4 hands them to nobody there, and DuckDB 2 filters by itself."""
+MADE_FOR_PYARROW = {"1.4": {"view"}, "1.5": {"large", "view"}}.get(duckdb.__version__[:3], set())
+"""Which types' filters DuckDB hands to pyarrow, which fails on them: DuckDB 2 filters by itself."""
 
 
 def met(name, values, convert=lambda table: table):
@@ -196,7 +196,7 @@ def test_filters_that_are_made_of_rows_let_one_decide(monkeypatch):
 
     assert met("large", [1, 2, 3, 4, 5]) == [[3 * 30 + 2 * 20]]
     for name, (_, values) in MET.items():
-        with pytest.raises(DataError) if MADE_FOR_PYARROW else nullcontext():
+        with pytest.raises(DataError) if name in MADE_FOR_PYARROW else nullcontext():
             assert met(name, values) == [[3 * 30 + 2 * 20]]
 
 

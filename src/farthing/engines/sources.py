@@ -391,8 +391,12 @@ def from_polars(frame: Any) -> Arrow:
     return Arrow(read, categories=declared, opened_by=os.getpid())
 
 
-def from_relation(relation: Any) -> Arrow:
+def from_relation(relation: Any, connection: Any = None) -> Arrow:
     """Return a DuckDB relation as a source: it runs on its own connection and streams into ours.
+
+    Args:
+        relation: the relation.
+        connection: its connection, where nobody else keeps it: in DuckDB 1.4 the relation does not.
 
     UHUGEINT is read as DOUBLE: DuckDB hands it over as decimals of 128 bits with a sign, negative from 2^127 on.
     """
@@ -404,7 +408,7 @@ def from_relation(relation: Any) -> Arrow:
         doubles = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in wide)
         relation = relation.project(f"* REPLACE ({doubles})")
 
-    def read(columns: tuple[str, ...] | None) -> Any:
+    def read(columns: tuple[str, ...] | None, _kept: Any = connection) -> Any:
         chosen = relation.limit(0) if columns is None else relation.project(", ".join(map(quoted, columns)))
         return pa.RecordBatchReader.from_stream(chosen)
 

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE: Final = 1 << 20
 """How many groups one query is asked about, where no unit has to choose among all of them."""
 
+_STOPPED: Final = ("Query interrupted",)
+"""Ctrl-C, in DuckDB's words: DuckDB 1 names the interrupt as its cause."""
+
 
 class DuckDBEngine:
     """Exact bounded measures of files or Arrow data, by an embedded DuckDB.
@@ -272,7 +275,7 @@ class DuckDBEngine:
                         return fetch(cursor.sql(question.sql))
                     return fetch(cursor.execute(question.sql))
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError, ValueError) as error:
-                stopped = isinstance(error.__cause__, KeyboardInterrupt)  # Ctrl-C, in DuckDB's words
+                stopped = isinstance(error.__cause__, KeyboardInterrupt) or error.args == _STOPPED
             if stopped:
                 raise KeyboardInterrupt
         raise engine_failed()  # outside of any handler: what the engine said is not even its context

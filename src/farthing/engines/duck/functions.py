@@ -1,7 +1,7 @@
 """The functions of the language as DuckDB SQL: total, each the same as `engines.evaluate` tells it.
 
-DuckDB raises where whole numbers leave their type or are divided by 0 (from DuckDB 2 on), on logarithms and roots out of
-range, and on most bad casts; it has infinities and NaN where the language has NULL. So whole numbers are added and
+DuckDB raises where whole numbers leave their type or are divided by 0 (from DuckDB 2 on), on logarithms and roots out
+of range, and on most bad casts; it has infinities and NaN where the language has NULL. So whole numbers are added and
 multiplied with 128 bits and brought back by TRY_CAST behind `greatest`, real operands are tamed first, and what may
 raise stands behind CASE, whose branches DuckDB runs on the rows that reach them only.
 """

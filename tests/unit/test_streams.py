@@ -110,9 +110,9 @@ def test_the_first_stream_is_used_and_later_ones_are_loaded() -> None:
 
     connection = duckdb.connect()
     connection.register("once", rescanned(load))
-    assert connection.execute("SELECT count(*) FROM once").fetchone() == (30_000,)
+    assert connection.sql("SELECT count(*) FROM once").fetchall() == [(30_000,)]
     assert len(loaded) == 1
-    assert connection.execute("SELECT count(*) FROM once AS a JOIN once AS b ON a.rider + 1 = b.rider").fetchone() == (
-        179_964,
-    )
+    assert connection.sql("SELECT count(*) FROM once AS a JOIN once AS b ON a.rider + 1 = b.rider").fetchall() == [
+        (179_964,)
+    ]
     assert rescanned(lambda: ROWS) is ROWS

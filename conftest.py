@@ -11,12 +11,16 @@ import hashlib
 import os
 import secrets
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
+    from scheduling import BatchScheduling
+    from xdist.remote import Producer
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # as many processes as cores run the tests: threads of each would wait in turns
@@ -40,6 +44,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             or (item.path.suffix == ".md" and LONG in item.path.read_text(encoding="utf-8"))
         ):
             item.add_marker(pytest.mark.thorough)
+
+
+@pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
+def _groups_first(items: list[pytest.Item]) -> None:
+    """Begin with the groups, the largest first: one process runs each, and nobody shall wait for it at the end."""
+    names = [str(mark.args) if (mark := item.get_closest_marker("xdist_group")) else "" for item in items]
+    sizes = Counter(name for name in names if name)
+    places = sorted(range(len(items)), key=lambda place: (-sizes[names[place]], names[place]))
+    items[:] = [items[place] for place in places]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BatchScheduling | None:
+    """Hand tests out in batches of neighbours."""
+    from scheduling import BatchScheduling
+
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False  # the order is that of the collection
+    return BatchScheduling(config, log)
 
 
 _TOKEN_BYTES = secrets.token_bytes
@@ -103,10 +127,12 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Draw what several tests share from bits that its own name fixes, unless all of them are of the noise's law."""
+    if fixturedef.scope == "function":
+        return (yield)
     name = fixturedef.argname
     users = [item for item in request.session.items if name in getattr(item, "fixturenames", ())]
     here = [item for item in users if item.nodeid.startswith(fixturedef.baseid)]
-    if fixturedef.scope == "function" or (here and all(map(_by_law, here))):
+    if here and all(map(_by_law, here)):
         return (yield)
     called = f"{fixturedef.baseid} {name} {getattr(request, 'param_index', 0)}"
     _repeat(called)

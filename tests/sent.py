@@ -196,6 +196,8 @@ def name_of(node):
     if isinstance(node, exp.TryCast):
         return "TRY_CAST"
     known = {exp.Trim: "TRIM", exp.StartsWith: "STARTS_WITH", exp.If: "IF"}
+    if isinstance(node, exp.JSONExtractScalar):  # as newer versions of sqlglot read SQLite's function
+        return "JSON_EXTRACT"
     if type(node) in known:
         return known[type(node)]
     return node.sql_name().upper() if isinstance(node, exp.Func) else type(node).__name__.upper()

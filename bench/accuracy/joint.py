@@ -8,7 +8,7 @@ expensive). *Any rule* is proved, too: the least that any rule pays there in the
 measured as they are, over what they pay where these are re-centred. Groups hold values in [0, 100].
 
     python bench/accuracy/joint.py [--quick] [--only KIND] [--json FILE]
-    python bench/accuracy/joint.py --parts        what five aggregates at 20 and 30 % pay for, of groups of 10,000 rows
+    python bench/accuracy/joint.py --shape        what the one shape of all groups costs five aggregates
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta as beta_law
 
-from farthing.accuracy.joint_claims import ClaimPurse, ticks
-from farthing.accuracy.joint_measures import FIRST_SHARE, JointMeasures
-from farthing.accuracy.joint_pilot import pilot
+from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 from farthing.accuracy.stop_rule import two_sided
@@ -203,23 +201,18 @@ def cell(kind, relative, shape, size, *, runs, rng):
     }  # fmt: skip
 
 
-def parts(relative, shape, *, runs, rng):
-    """Return what five aggregates pay over the oracle, and what of it: a pilot, and factors of the claim.
-
-    These are what the claim's proportions need, what it ends above that, and what stages of uneven lengths lose.
-    """
+def one_shape(relative, shape, rng):
+    """Return what five aggregates cost in the shape that all groups have at coarse targets, over the oracle."""
     statistics = KINDS["five"]
     question = JointMeasures(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, 2**58)
-    truth = np.repeat(lanes(1e4, *shape)[:, None], runs, axis=1)
-    best, beta = oracle(question, truth[:, 0], rng), BETA * FIRST_SHARE
-    purse = ClaimPurse(np.zeros((3, runs)), np.zeros((3, runs), np.int64), source(truth, rng))
-    pilot(question.prices, purse, np.arange(runs), beta)
-    state = question.run(JointState.nothing(3, len(statistics), runs), source(truth, rng))
-    first = purse.information.sum(axis=0).mean()
-    size = state.pivot.shape.sum(axis=0)
-    needed = (ticks(question.prices, truth, state.pivot.shape, beta) * size).mean()
-    ended = (state.pivot.clock**2 * size).mean()
-    return state.paid.mean() / best, first / best, needed / best, ended / needed, (state.paid.mean() - first) / ended
+    truth = lanes(1e4, *shape)[:, None]
+    grains = question.looks(JointState.nothing(3, len(statistics), 1)).shape(truth, np.ones((3, 1), np.int64))
+    ticks = 1.0
+    for _ in range(200):
+        ticks *= (
+            min(float(question.prices.excess(truth, 1 / (grains * ticks * question.prices.worth), BETA)[0]), 3) ** 2
+        )
+    return ticks * grains.sum() / oracle(question, truth[:, 0], rng)
 
 
 def beyond(kind, relative, times, *, runs, rng):
@@ -262,15 +255,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer runs, one size, 100,000 groups for speed")
     parser.add_argument("--only", metavar="KIND", choices=tuple(KINDS), help="one kind of question alone")
-    parser.add_argument("--parts", action="store_true", help="what five aggregates pay for, alone")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
+    parser.add_argument("--shape", action="store_true", help="what the one shape of five aggregates costs, alone")
     options = parser.parse_args()
     rng = np.random.default_rng(20_240_601)
     runs, sizes, groups = (2_000, SIZES[1:2], 100_000) if options.quick else (5_000, SIZES, 1_000_000)
-    if options.parts:
-        print("relative, mean and variance: paid/oracle = pilot + proportions x beyond what they need x uneven stages")
-        for relative, shape in product((0.2, 0.3), SHAPES):
-            print(relative, shape, *(f"{part:.3f}" for part in parts(relative, shape, runs=10_000, rng=rng)))
+    if options.shape:
+        for relative, shape in product((0.1, 0.2, 0.3), SHAPES):
+            print(f"{relative} {shape} {one_shape(relative, shape, rng):.3f}", flush=True)
         return
     records = []
     print("kind           r  paid/oracle mean (worst)  /least mean (worst)   plain/here  worst miss (>= surely)   met")

@@ -5,7 +5,7 @@ every count and pays for the cheapest groups only. Ratio: a part of the rows wit
 and as a mean of 0 and 1. Ranking: over someone who knows the gaps and measures all groups once, just finely enough
 for the first places to come out right as often as asked; over one who also has to prove it by that one look; and over
 what any rule pays that is right as often as asked whatever the truth: docs/proofs/limits.ranking.md. In GDP as mu^2,
-under a pure budget as epsilon.
+under a pure budget as epsilon. Ranking parts: the same of somebody who is told what the pilot only shows.
 
     python bench/accuracy/targets.py [--quick] [--only KIND] [--json FILE]
 """
@@ -23,7 +23,8 @@ from scipy.optimize import brentq
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
-from farthing.accuracy.ranking import RankingContest
+from farthing.accuracy.ranking import RankingContest, RankingState
+from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.schedule import Schedule
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
@@ -170,7 +171,8 @@ def ranking_price(name: str, rng: np.random.Generator, runs: int, *, pure: bool)
     surely = laplace_lead(BETA / k) if pure else two_sided(2 * BETA / k) * math.sqrt(2)
     power = 1 if pure else 2
     knows, proves = (oracle_precision(near, k, noise, needed) ** power for needed in (0.0, surely))
-    least = ranking_limit(truth.astype(np.int64), k, beta=BETA)
+    least = ranking_limit(truth.astype(np.int64), k, beta=BETA, together=not pure)
+    any_rule = least.epsilon if pure else least.measured
     mean = float(np.mean(paid))
     return {
         "groups": name,
@@ -179,10 +181,72 @@ def ranking_price(name: str, rng: np.random.Generator, runs: int, *, pure: bool)
         "epsilon" if pure else "mu": mean if pure else math.sqrt(mean),
         "over_one_who_knows": mean / knows,
         "over_one_who_proves": mean / proves,
-        "over_any_rule": mean / (least.epsilon if pure else least.mu_squared),
-        "one_who_knows_over_any_rule": knows / (least.epsilon if pure else least.mu_squared),
+        "over_any_rule": mean / any_rule,
+        "one_who_knows_over_any_rule": knows / any_rule,
+        "leads_together": 1.0 if pure else least.measured / least.mu_squared,
         "five_groups_a_unit": float(np.mean(total) / knows / 5),
     }
+
+
+def told_places(truth: np.ndarray, k: int, *, chances: bool, likely: bool) -> type[RankingContest]:
+    """Return the contest of somebody who is told what a pilot only shows: the true leads, for one thing or for both.
+
+    Args:
+        truth: the numbers.
+        k: how many places.
+        chances: whether each place's part of the chance of an error is by the true leads, steeply.
+        likely: whether bounds are made for the true leads.
+    """
+    order = np.argsort(-truth, kind="stable")
+    ranked = truth[order]
+    lead = np.maximum(np.concatenate([ranked[:k] - ranked[1 : k + 1], ranked[k - 1] - ranked[k:]]), 1.0)
+    lead[k:] = np.maximum(lead[k:], lead[k - 1])
+    part = np.where(np.arange(len(truth)) < k, lead[: len(truth)] ** -4.0, 0)
+    part, back = 0.02 / len(truth) + 0.98 * part / part.sum(), np.argsort(order)
+
+    class Places(RankingPlaces):
+        """How places are settled, with what is told."""
+
+        def chances(self) -> np.ndarray:
+            """Return each group's part of the chance of an error."""
+            return part[back] if chances else super().chances()
+
+        def likely(self) -> np.ndarray:
+            """Return how far each group leads the next one."""
+            return lead[: len(truth)][back] if likely else super().likely()
+
+    class Contest(RankingContest):
+        """A contest with these."""
+
+        def places(self, now: RankingState) -> RankingPlaces:
+            """Return the rule."""
+            foreseen = (now.pilot, now.pilot_grains, now.foreseen)
+            return Places(self.k, self.beta, self.per_grain, *foreseen, law=self.law)
+
+    return Contest
+
+
+def ranking_parts(name: str, rng: np.random.Generator, runs: int) -> dict[str, float | str]:
+    """Return what a ranking costs that is told what the pilot only shows, over somebody who knows the gaps."""
+    truth, k = np.rint(RANKED[name][0]), RANKED[name][1]
+    near = np.sort(truth)[::-1][:LARGEST]
+    knows = oracle_precision(near, k, rng.standard_normal((20_000, len(near)))) ** 2
+    found: dict[str, float | str] = {"groups": name}
+    for words, told in (
+        ("nothing", {"chances": False, "likely": False}),
+        ("shares", {"chances": True, "likely": False}),
+        ("leads", {"chances": False, "likely": True}),
+        ("both", {"chances": True, "likely": True}),
+    ):
+        contest = told_places(truth, k, **told)(k, BETA, GRAIN, 1 << 58)
+        ends = [contest.run(None, len(truth), **gaussian(truth, rng)) for _ in range(runs)]
+        found[f"told_{words}"] = float(np.mean([end.paid.max() for end in ends])) * GRAIN / knows
+        if words == "nothing":
+            found["pilot"] = float(np.mean([end.pilot_grains for end in ends])) * GRAIN / knows
+            paid = [int(end.paid.argmax()) for end in ends]
+            known = [end.clocks[top] / end.held[top] for end, top in zip(ends, paid, strict=True)]
+            found["known_by_leads"] = float(np.mean(known))
+    return found
 
 
 def laplace_lead(chance: float) -> float:
@@ -195,13 +259,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
-    parser.add_argument("--only", choices=("share", "ratio", "ranking", "pure ranking"), help="one table alone")
+    parser.add_argument(
+        "--only", choices=("share", "ratio", "ranking", "ranking parts", "pure ranking"), help="one table alone"
+    )
     options = parser.parse_args()
     rng, runs = np.random.default_rng(20_240_801), 100 if options.quick else 1_000
     tables = {
         "share": share_prices,
         "ratio": lambda: [ratio_price(part, 10_000.0, rng, runs) for part in (0.05, 0.2, 0.5, 0.8)],
         "ranking": lambda: [ranking_price(name, rng, runs // 2, pure=False) for name in RANKED],
+        "ranking parts": lambda: [ranking_parts(name, rng, runs // 10) for name in RANKED],
         "pure ranking": lambda: [ranking_price(name, rng, runs // 4, pure=True) for name in RANKED],
     }
     records = {name: table() for name, table in tables.items() if options.only in (None, name)}

@@ -42,6 +42,12 @@ def joint(statistics, relative, absolute=0.0, *, beta=0.05, cap=2**56):
     return JointMeasures(statistics, ((relative, absolute),) * len(statistics), beta, PER_GRAIN, cap)
 
 
+def in_claims(statistics, relative, absolute=0.0, **how):
+    """Return the same beside a count without a target: such questions make claims in stages."""
+    question = joint((*statistics, COUNT), relative, absolute, **how)
+    return replace(question, targets=(*question.targets[:-1], (0.0, 0.0)))
+
+
 def start(question, groups):
     """Return the state before anything."""
     return JointState.nothing(3, len(question.statistics), groups)

@@ -31,6 +31,7 @@ from farthing.audit import corpus, itself
 
 sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
 import formula_checks
+import limit_checks
 import outer_checks
 import promise_checks
 import quantile_checks
@@ -534,6 +535,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "kept": promise_checks.kept,
     "leads": promise_checks.leads,
     "lead of two": ranking_checks.lead_of_two,
+    "limits of any rule": limit_checks.any_rule,
     "ranking limit": ranking_checks.limit_of_a_ranking,
     "reduced": promise_checks.reduced,
     "refining": promise_checks.refining,
@@ -541,6 +543,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "reserved": promise_checks.reserved,
     "mean looks": promise_checks.mean_looks,
     "variance looks": promise_checks.variance_looks,
+    "joint looks": promise_checks.joint_looks,
     "held": promise_checks.held,
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,

@@ -537,6 +537,34 @@ PRICES = (
         "ranking limit",
     ),
     _one(
+        "the limit of a relative target without what its misses are worth",
+        "limits/any_rule.py",
+        "worth * unseen) - worth * beta",
+        "worth * unseen)",
+        "limits of any rule",
+    ),
+    _one(
+        "the limit of answers at half of their misses",
+        "limits/any_rule.py",
+        "return float(ndtri(beta / 2)) ** 2",
+        "return float(ndtri(beta / 4)) ** 2",
+        "limits of any rule",
+    ),
+    _one(
+        "the limit of a search by a lump that leaves other leaves right",
+        "limits/quantiles.py",
+        "below, upto = math.ceil(low) - 1, math.floor(high) + 1",
+        "below, upto = math.ceil(low), math.floor(high)",
+        "limits of any rule",
+    ),
+    _one(
+        "the limit of several leads as if one group paid for all",
+        "limits/ranking_leads.py",
+        "diagonal.sum()",
+        "diagonal.max()",
+        "ranking limit",
+    ),
+    _one(
         "units of few groups as large as the price allows",
         "mechanisms/keys.py",
         "min(math.isqrt(max_groups * ONE * ONE // groups), math.floor(free))",
@@ -1167,6 +1195,13 @@ CHAINS = (
         "            known &= low > 0\n",
         "",
         "variance looks",
+    ),
+    _one(
+        "looks at several answers at the critical value of one",
+        "accuracy/joint_looks.py",
+        "max(critical_value(beta, most) + MORE, held)",
+        "max(critical_value(beta, 0.0), held)",
+        "joint looks",
     ),
     _one(
         "what a cap stopped not gone on from",

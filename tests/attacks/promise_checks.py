@@ -267,6 +267,19 @@ def mean_looks() -> tuple[str, ...]:
     return tuple(said)
 
 
+def joint_looks() -> tuple[str, ...]:
+    """Follow a mean and a standard deviation by looks that suit both: each is missed with 5 % at most."""
+    less, groups = 50.0**2 / 2, 15_000
+    worth = (*WORTH, GRAIN / less**2)
+    asked = RatioStatistic(0, 1, 50.0, 0.0, 100.0), VarianceStatistic(0, 1, 2, 50.0, root=True, less=less)
+    measure = measured(np.array([[1e4], [3e5], [1e4 * (50 + 900 - less)]]), np.random.default_rng(5), worth)
+    question = JointMeasures(asked, ((0.3, 0.0),) * 2, 0.05, worth, 2**56)
+    state = question.run(JointState.nothing(3, 2, groups), measure)
+    truth = np.array([[80.0], [50.0**0.5]])
+    missed = ((state.lower > truth) | (state.upper < truth)).mean(axis=1).max()
+    return (f"one of two answers misses with {missed:.4f}, where 0.05 is told",) if missed > 0.0545 else ()
+
+
 def variance_looks() -> tuple[str, ...]:
     """Follow a standard deviation by looks, where its interval is exact: it misses with 5 % at most."""
     value, less = 50.0**0.5, 50.0**2 / 2
@@ -383,7 +396,7 @@ def any_target() -> tuple[str, ...]:
 def told_near() -> tuple[str, ...]:
     """Ask thousands of groups loosely: their total is right, and no rule lets noise alone stop a group."""
     said = []
-    for budget, least in ((BUDGET, 6.19), (farthing.Budget(epsilon=4), 22.4)):
+    for budget, least in ((BUDGET, 6.19), (farthing.Budget(epsilon=4), 21.3)):
         for relative in (0.3, 0.5, 0.9):
             with opened(budget=budget) as session:
                 rule = session.plan("SELECT COUNT(*) AS n FROM data", relative=relative, absolute=30).pricing.schedule

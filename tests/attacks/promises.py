@@ -112,6 +112,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "no rule that keeps its target pays less than a limit": (
         "the limit of a ranking by leads after its last place",
         "the limit of a ranking by the rows that only make a tie",
+        "the limit of a relative target without what its misses are worth",
+        "the limit of answers at half of their misses",
+        "the limit of a search by a lump that leaves other leaves right",
+        "the limit of several leads as if one group paid for all",
     ),
     "of many candidates the best is told, and neither how many counted nor what one raised": (
         "only as many runs made as count",

@@ -113,7 +113,10 @@ def limit_of_a_ranking() -> tuple[str, ...]:
     """Hold the limit to what two rules pay that know all but which of two data sets there is, and err with beta."""
     said, beta = [], 0.05
     for counts, k in (([600, 500, 499], 1), ([9, 8], 2), ([7, 7, 4, 3], 2), ([5, 5, 5], 2), ([40, 10, 9, 8], 3)):
-        rows, limit = fewest(counts, k), ranking_limit(counts, k, beta=beta)
+        rows, limit = fewest(counts, k), ranking_limit(counts, k, beta=beta, together=True)
+        every_lead = limit.mu_squared * 2 * (len(counts) - 1) / len(counts)  # each as well as the closest one needs
+        if limit.measured > every_lead * (1 + 1e-9):
+            said.append(f"{counts}, {k} places: mu^2 {limit.measured:.3g}, where all leads cost {every_lead:.3g}")
         one_test = (2 * float(ndtri(1 - beta)) / rows) ** 2 if rows else 0.0
         one_coin = math.log((1 - beta) / beta) / rows if rows else 0.0
         if limit.mu_squared > one_test or limit.epsilon > one_coin:

@@ -176,5 +176,5 @@ def test_results_of_every_attack_are_json():
 def test_a_forked_session_does_not_answer():
     """A fork of a process with open books in memory may not spend from them: it refuses, in words."""
     ours = targets.FarthingSession.over(PEOPLE, Budget(epsilon=1), loss=Pure(0.1))
-    said = targets.Forked(ours, timeout_s=20).ask(attacks.Question(text=PEOPLE.count("id < 9")))
+    said = targets.Forked(ours, timeout_s=60).ask(attacks.Question(text=PEOPLE.count("id < 9")))
     assert "forked" in said.reason

@@ -14,6 +14,8 @@ import farthing.session
 from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
+from farthing.session.choosing.ranking import _RankingJob
+from farthing.session.choosing.ranking_record import standing_of
 from farthing.session.core import transaction
 from farthing.workloads import conditions, marginals, prefixes
 
@@ -202,6 +204,33 @@ def test_a_failed_sharpening(case, engine):
     coarse(session)
 
     assert session.spent == before
+
+
+def test_what_begins_again_leaves_a_better_ranking(engine, monkeypatch):
+    """Under a pure budget, after a failure: what costs and settles less takes no other one's place; more does."""
+    honest, kept = _RankingJob.merged, []
+
+    def merged(*given):
+        kept.append(standing_of(honest(*given)).paid.tolist())
+        return honest(*given)
+
+    monkeypatch.setattr(_RankingJob, "merged", merged)
+    rows = pa.table({"g": np.repeat(np.arange(5), [5_000, 4_990, 100, 100, 100])})
+    session = Session(rows, budget=Budget(epsilon=40))
+    ask = {"by": "g", "keys": {"g": [*range(5)]}, "confidence": 1 - 1e-9}
+    first = session.ranking(k=2, cap="all", **ask)
+    engine.append(broken)
+    with pytest.raises(ZeroDivisionError):
+        session.ranking(k=4, cap=Pure(2), **ask)
+    engine.clear()
+
+    assert Pure(2) < first.paid
+    assert session.ranking(k=4, cap=Pure(2), **ask).paid
+    assert kept[0] == kept[1]
+    assert not session.ranking(k=2, cap="all", **ask).paid
+    assert session.ranking(k=4, cap="all", **ask).paid
+    assert max(kept[0]) < max(kept[2])
+    session._ledger.verify()
 
 
 @pytest.mark.parametrize("case", SHARPER)

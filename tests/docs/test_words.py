@@ -6,8 +6,10 @@ import re
 import naming
 import pytest
 
-CODE = naming.modules()
+code = naming.modules
 TEXT = naming.PAGE.read_text(encoding="utf-8")
+
+pytestmark = pytest.mark.xdist_group("syntax")  # the files are parsed once
 
 
 def unknown(trees, text):
@@ -22,7 +24,7 @@ def twice(trees):
 
 def test_every_word_is_in_the_glossary():
     """Whoever makes a new module or public name of a new word says there what it means, or finds the word there is."""
-    assert set() == unknown(CODE, TEXT)
+    assert set() == unknown(code(), TEXT)
 
 
 def test_every_file_of_the_page_is_there():
@@ -38,7 +40,7 @@ def test_every_proof_has_the_name_of_its_module():
     pages = {page.stem for page in (naming.ROOT / "docs" / "proofs").glob("*.md")} - {"index"}
 
     assert len(pages) > 40
-    assert set() == pages - set(CODE)
+    assert set() == pages - set(code())
 
 
 def missing_code(text):
@@ -48,10 +50,10 @@ def missing_code(text):
         found, inner = name.removeprefix("farthing."), name.rpartition(".")[0].removeprefix("farthing.")
         if not name.startswith("farthing."):
             found = f"{package}.{name.lstrip('.')}"
-            known = found in CODE or name in defined(module)
+            known = found in code() or name in defined(module)
         else:
-            known = found in CODE or (inner in CODE and name.rpartition(".")[2] in defined(inner))
-            module = found if found in CODE else inner
+            known = found in code() or (inner in code() and name.rpartition(".")[2] in defined(inner))
+            module = found if found in code() else inner
             package = module.rpartition(".")[0]
         missing += [] if known else [name]
     return missing
@@ -59,7 +61,7 @@ def missing_code(text):
 
 def defined(module):
     """Return the names of classes, functions and arguments of a module, or of all modules of a package."""
-    inside = [tree for name, tree in CODE.items() if name == module or name.startswith(f"{module}.")]
+    inside = [tree for name, tree in code().items() if name == module or name.startswith(f"{module}.")]
     kinds = (ast.ClassDef, ast.FunctionDef)
     nodes = [node for tree in inside for node in ast.walk(tree)]
     return {node.name for node in nodes if isinstance(node, kinds)} | {
@@ -80,7 +82,7 @@ def test_every_word_of_the_glossary_is_used():
     """No word is explained that no module or public name has; none is explained twice, or both explained and plain."""
     terms, plain = naming.terms(TEXT), naming.plain(TEXT)
 
-    assert set() == {*terms, *plain} - naming.words(CODE)
+    assert set() == {*terms, *plain} - naming.words(code())
     assert len(terms) == len(set(terms))
     assert plain == sorted(set(plain))
     assert set() == set(terms) & set(plain)
@@ -88,12 +90,12 @@ def test_every_word_of_the_glossary_is_used():
 
 def test_no_class_name_twice():
     """A class name means one thing; a package may give its class to users by a shorter name of its own."""
-    assert {} == twice(CODE)
+    assert {} == twice(code())
 
 
 def test_no_import_runs_in_a_circle():
     """Modules do not import one another, at their tops, within functions, or for types."""
-    assert [] == naming.cycles(naming.imports(CODE))
+    assert [] == naming.cycles(naming.imports(code()))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_planted_circle_is_seen(source, seen):
 
 def test_a_planted_word_is_seen():
     """A module of a word that nobody explained is found, and so is a class of a name that is taken."""
-    planted = {**CODE, "accuracy.quibble": ast.parse("class Receipt: pass")}
+    planted = {**code(), "accuracy.quibble": ast.parse("class Receipt: pass")}
 
     assert {"quibble"} == unknown(planted, TEXT)
     assert ["accuracy.quibble", "ledger.entry"] == sorted(twice(planted)["Receipt"])

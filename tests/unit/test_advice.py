@@ -25,6 +25,8 @@ from farthing.server.wire.desk import Desk
 
 SOURCE = Path(farthing.__file__).parent
 
+pytestmark = pytest.mark.xdist_group("syntax")  # the files are parsed once
+
 PYTHON_ONLY = (
     "attacks", "audit", "experiments", "limits", "mechanisms", "models", "noise", "privacy", "workloads", "client",
     "notebook.py", "server", "session/guarantee.py", "session/partition.py", "session/questions/comparisons.py",
@@ -99,9 +101,6 @@ def python_in(text: str) -> list[str]:
     return re.findall(rf"\b[a-z_]+=(?!\s)\S*|\b[a-z_]+\([^)]*\)|\b(?:True|False|None)\b|{named}|\w+\.\w+\(", bare)
 
 
-TYPED = list(advices(PYTHON_ONLY))
-
-
 def flags() -> set[str]:
     """Return the options of all commands."""
 
@@ -116,8 +115,9 @@ def flags() -> set[str]:
 
 def test_no_advice_of_the_command_line_is_python():
     """Every next step that a command can print is in the words of the command line."""
-    assert len(TYPED) > 300
-    assert {} == {f"{place} {text}": python_in(told(text, Face.TERMINAL)) for place, text in TYPED
+    typed = advices(PYTHON_ONLY)
+    assert len(typed) > 300
+    assert {} == {f"{place} {text}": python_in(told(text, Face.TERMINAL)) for place, text in typed
                   if python_in(told(text, Face.TERMINAL))}  # fmt: skip
 
 
@@ -130,8 +130,9 @@ def test_rules_of_the_command_line_are_not_python():
 
 def test_every_flag_that_is_advised_exists():
     """An advice names options that some command has."""
+    typed = advices(PYTHON_ONLY)
     known = flags() | {f"--{name}" for name in ELSEWHERE} | {"--X", "--X-range"}
-    found = {(place, flag) for place, text in TYPED for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*(?! --upgrade)",
+    found = {(place, flag) for place, text in typed for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*(?! --upgrade)",
              told(text, Face.TERMINAL)) if flag not in known}  # fmt: skip
     assert set() == found
 

@@ -4,12 +4,12 @@ import ast
 import re
 import tomllib
 from collections import Counter
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from sources import parsed
+from sources import nodes as every_node
+from sources import parsed as tree
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "farthing"
@@ -17,26 +17,16 @@ EXACT = ("privacy", "noise", "mechanisms")
 FILES = sorted(SOURCE.rglob("*.py"))
 EXACT_FILES = [path for path in FILES if path.relative_to(SOURCE).parts[0] in EXACT]
 
+pytestmark = pytest.mark.xdist_group("syntax")  # the files are parsed once
+
 CITATION = re.compile(r"\b([A-Z][A-Za-z]+?[0-9]{2})\b(?=[,;\]])")
 BRACKET = re.compile(r"\[[A-Z][A-Za-z]+[0-9]{2}[^\]]*\]")
 PAGE = re.compile(r"docs/proofs/[\w.-]+\.md")
 
 
-@cache
-def tree(path):
-    """Return the syntax tree of a file."""
-    return parsed(path)
-
-
-@cache
-def walked(path):
-    """Return all nodes of a file."""
-    return tuple(ast.walk(tree(path)))
-
-
 def nodes(path, kind):
     """Return the nodes of a kind in a file."""
-    return [node for node in walked(path) if isinstance(node, kind)]
+    return [node for node in every_node(path) if isinstance(node, kind)]
 
 
 def told(paths, broken):
@@ -302,7 +292,7 @@ def test_the_page_of_references_lists_what_the_file_does():
 def ends_in_an_error(path):
     """Return the lines of handlers after which nothing but an error of ours is raised, outside of any handler."""
     found = set()
-    for node in walked(path):
+    for node in every_node(path):
         body = getattr(node, "body", None)
         for first, second in pairwise(body if isinstance(body, list) else []):
             if isinstance(first, ast.Try) and isinstance(second, ast.Raise):

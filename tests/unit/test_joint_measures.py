@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
+from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, in_claims, joint, lanes, source, start
 
 from farthing.accuracy.joint_claims import WEIGHTS, WEIGHTS_COARSE, ClaimPurse, Pivot
 from farthing.accuracy.joint_measures import JointMeasures
@@ -285,23 +285,23 @@ def test_a_sharper_answer_costs_the_difference(kind, steps):
     assert state.paid.mean() < 1.05 * once
 
 
-def small_chain(steps, groups=1_000):
+def small_chain(steps, made=joint, groups=1_000):
     """Return what small groups of low spread pay for four aggregates in steps, and at once."""
     truth = np.repeat(lanes(2_000.0, 30.0, 450.0)[:, None], groups, axis=1)
     paid = []
     for number in (0, steps):
         measure, state = source(truth, np.random.default_rng(10 + number)), None
         for width in 4.0 ** (np.arange(number, -1, -1) / max(number, 1)):
-            question = joint((COUNT, SUM, MEAN, DEVIATION), 0.05 * width)
+            question = made((COUNT, SUM, MEAN, DEVIATION), 0.05 * width)
             state = question.run(start(question, groups) if state is None else state, measure)
         paid.append(state.paid)
     return paid[1], paid[0]
 
 
-@pytest.mark.parametrize("steps", [1, 2, 4])
-def test_small_groups_whose_first_look_misled_do_not_pay_ten_times(steps):
+@pytest.mark.parametrize(("steps", "made"), [(1, in_claims), (2, in_claims), (4, in_claims), (2, joint)])
+def test_small_groups_whose_first_look_misled_do_not_pay_ten_times(steps, made):
     """Several aggregates on small groups: a twentieth more than asked at once, and 99 of 100 less than three times."""
-    paid, once = small_chain(steps)
+    paid, once = small_chain(steps, made)
 
     assert paid.mean() < 1.05 * once.mean()
     assert np.quantile(paid, 0.99) < 3 * once.mean()
@@ -309,7 +309,7 @@ def test_small_groups_whose_first_look_misled_do_not_pay_ten_times(steps):
 
 def test_a_coarse_target_does_not_wait_long_for_its_pilot(monkeypatch):
     """Four aggregates at 30 %: a pilot that doubles each time and waits for 4.5 deviations costs a tenth more."""
-    question, sizes = joint((COUNT, SUM, MEAN, DEVIATION), 0.3), [1e4] * 400
+    question, sizes = in_claims((COUNT, SUM, MEAN, DEVIATION), 0.3), [1e4] * 400
     paid = answered(question, sizes).paid.mean()
     monkeypatch.setattr("farthing.accuracy.joint_pilot._GROWTH", 1.0)
     for name, value in (("_SEEN", 4.5), ("PILOT_COARSE", 3.0)):
@@ -330,7 +330,7 @@ def test_the_parts_of_a_claim_are_all_of_its_variance(weights):
 )
 def test_a_variance_near_its_largest_costs_less_at_coarse_targets(monkeypatch, place, plain):
     """Fewer stages, or proportions as if upper ends were not cut, would cost some percent more."""
-    question, truth = joint(FIVE, 0.3), np.repeat(lanes(1e4, 52.0, 2000.0)[:, None], 4_000, axis=1)
+    question, truth = in_claims(FIVE, 0.3), np.repeat(lanes(1e4, 52.0, 2000.0)[:, None], 4_000, axis=1)
 
     def paid():
         return question.run(start(question, 4_000), source(truth, np.random.default_rng(3))).paid.mean()
@@ -344,7 +344,7 @@ def test_a_variance_near_its_largest_costs_less_at_coarse_targets(monkeypatch, p
 def test_weighing_answers_that_are_hardly_there_is_caught(monkeypatch):
     """Were lanes fixed as a vague pilot tells, none of them alike, one group in a hundred would pay ten times."""
     monkeypatch.setattr("farthing.accuracy.joint_claims.EVENLY", 0.0)
-    paid, once = small_chain(2)
+    paid, once = small_chain(2, in_claims)
 
     assert paid.mean() > 1.05 * once.mean()
     assert np.quantile(paid, 0.99) > 3 * once.mean()
@@ -364,8 +364,8 @@ def test_more_confidence_costs_the_difference(kind):
 
 def test_what_was_claimed_is_read_at_a_higher_confidence():
     """A looser target at more confidence is met by the claim that stands, free of charge."""
-    state, log = answered(joint((VARIANCE, COUNT), 0.02), [1e5] * 20), []
-    surer = joint((VARIANCE, COUNT), 0.1, beta=0.001)
+    state, log = answered(in_claims((VARIANCE,), 0.02), [1e5] * 20), []
+    surer = in_claims((VARIANCE,), 0.1, beta=0.001)
     again = answered(surer, [1e5] * 20, state=state, log=log)
 
     assert surer.free(state)

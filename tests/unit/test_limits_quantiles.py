@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.errors import InvalidOption
-from farthing.limits.quantiles import divergence, quantile_limit, rows_more
+from farthing.limits.quantiles import divergence, quantile_limit, rows_more, search_limit
 
 COUNTS = st.lists(st.integers(0, 60), min_size=2, max_size=12).filter(any)
 
@@ -119,3 +119,70 @@ def test_what_is_no_histogram_is_refused(counts, rank, beta):
     """Counts of no leaves, below zero, of two axes or parts of rows, targets and chances out of range."""
     with pytest.raises(InvalidOption, match="rows in leaves"):
         quantile_limit(counts, 0.5, rank=rank, beta=beta)
+
+
+@given(st.integers(1, 99), st.sampled_from([(0.5, 0.125), (0.75, 0.125), (0.875, 0.0625), (0.25, 0.1875)]))
+def test_wherever_the_lump_is_its_leaf_alone_is_right(rows, asked):
+    """And with a row less in the lump, before or behind it, others are right too."""
+    limit = search_limit(4, rows, asked[0], rank=asked[1], beta=0.05)
+    behind = rows - limit.below - limit.lump
+    if not limit.lump:
+        return
+    for leaf in range(1, 5):
+        counts = [limit.below, *(limit.lump * (place == leaf) for place in range(1, 5)), behind]
+        assert right(counts, *asked) == [leaf]
+        for end in (0, -1):
+            counts[leaf], counts[end] = counts[leaf] - 1, counts[end] + 1
+            assert right(counts, *asked) != [leaf]
+            counts[leaf], counts[end] = counts[leaf] + 1, counts[end] - 1
+
+
+def test_the_limits_of_a_search_are_those_of_coins():
+    """By hand, for a median of 100 rows within 10 %, and of a higher quantile by ranks alone; none at an end."""
+    coin = 0.95 * math.log(0.95 * 62) + 0.05 * math.log(0.05 * 62 / 61)
+    limit = search_limit(62, 100, 0.5, rank=0.1, beta=0.05)
+
+    assert (limit.below, limit.lump) == (39, 22)
+    assert limit.mu_squared == limit.of_ranks == pytest.approx(2 * coin / 22**2)
+    assert limit.epsilon == pytest.approx(0.95 * math.log(0.95 * 62) / 22)
+    assert search_limit(62, 1000, 0.9, rank=0.05, beta=0.05).of_ranks == pytest.approx(8 * 0.81 * coin / 102**2)
+    assert (
+        search_limit(62, 100, 0.1, rank=0.1, beta=0.05).lump == search_limit(62, 3, 0.5, rank=0.5, beta=0.1).lump == 0
+    )
+
+
+def searched(places, sure, rng):
+    """Return the information of looks of a search for a step from -1 to 1, and whether it found the place.
+
+    It knows that a step is all there is, looks where half of what it believes lies on either side, and stops when it
+    believes one place as much as `sure`.
+    """
+    truth, belief, paid = rng.integers(places), np.full(places, 1 / places), 0.0
+    while belief.max() < sure:
+        upto = np.cumsum(belief)
+        at = int(np.argmin(np.abs(upto - 0.5)))
+        shown = (1.0 if at >= truth else -1.0) + rng.standard_normal() / math.sqrt(0.3)
+        paid += 0.3
+        belief = belief * np.exp(0.3 * shown * np.where(np.arange(places) <= at, 1.0, -1.0))
+        belief /= belief.sum()
+    return paid, int(belief.argmax()) == truth
+
+
+def test_the_best_search_pays_little_more_than_the_limit():
+    """A search that knows all but the place: one that pays less is wrong too often."""
+    rng, coin = np.random.default_rng(4), float(divergence(0.95, 1 / 64))
+    for sure, right_often in ((0.92, True), (0.5, False)):
+        paid, found = np.array([searched(64, sure, rng) for _ in range(300)]).T
+        assert (found.mean() > 0.93) == right_often
+        assert (paid.mean() > 2 * coin) == right_often  # 8 kl/lump^2 where the lump is 2 of these rows
+        assert paid.mean() < 2.8 * coin
+
+
+@pytest.mark.parametrize(
+    ("places", "rows", "q"),
+    [(1, 10, 0.5), (2.5, 10, 0.5), (True, 10, 0.5), (10, 0, 0.5), (10, 1 << 50, 0.5), (10, 10, math.nan)],
+)
+def test_what_is_no_search_is_refused(places, rows, q):
+    """One place, no rows, too many, no quantile."""
+    with pytest.raises(InvalidOption, match="rows and places"):
+        search_limit(places, rows, q, rank=0.1, beta=0.05)

@@ -34,7 +34,7 @@ def test_nothing_else_logs():
     importing, calls = set(), []
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        if "log" not in text:
+        if "logging" not in text and "farthing.log import" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
             match node:

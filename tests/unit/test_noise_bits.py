@@ -129,7 +129,7 @@ def test_a_source_serves_one_thread_at_a_time():
             with pytest.raises(TimeoutError):
                 waiting.result(timeout=0.05)
 
-        assert seeded(4).words(1) == waiting.result(timeout=5)
+        assert seeded(4).words(1) == waiting.result(timeout=60)
 
 
 def test_a_fork_that_python_did_not_see_takes_a_new_key(monkeypatch):

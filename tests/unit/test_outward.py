@@ -148,6 +148,7 @@ def test_csv_on_a_screen_gives_no_orders(monkeypatch):
     assert told.replace('"', "").split() == ["zone", r"\x1b[31mred"]
 
 
+@pytest.mark.xdist_group("syntax")
 def test_one_place_writes():
     """In the command line nothing but `show` and the two lines of errors and versions writes to a stream."""
     found = set()

@@ -10,7 +10,9 @@ import pytest
 from work import calls_of
 
 from farthing.privacy import convert
+from farthing.privacy.convert.search import least_float, most_farthings
 from farthing.privacy.loss import Gdp
+from farthing.rounding import FARTHING
 
 DELTA = 1e-6
 CHECKED = [
@@ -152,3 +154,19 @@ def test_a_loss_that_was_converted_is_not_converted_again():
 
     assert calls_of(lambda: again.append(loss.epsilon(delta=DELTA))) < 300  # one search is 10,000 and more
     assert again == [first]
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 1023, 1024, (1 << 40) + 7, (1 << 70) - 1])
+def test_where_a_search_begins_changes_no_price(most: int) -> None:
+    """Whatever the guess, far below, near or far above: the last farthing that fits is found."""
+    guesses = (0, 1, most, most + 1, max(most - 1, 0), 3 * most, most // 1000, most + (most >> 40), 1 << 90)
+    for near in guesses:
+        assert most * FARTHING == most_farthings(lambda loss: loss <= most * FARTHING, near * FARTHING)
+
+
+@pytest.mark.parametrize("near", [0.0, 1e-30, 0.1, 0.7 - 1e-14, 0.7, 0.7 + 1e-12, 0.69, 900.0, math.inf, math.nan])
+def test_where_a_search_begins_changes_no_float_by_much(near: float) -> None:
+    """The float that is found satisfies what is asked, and is the least one up to 1e-13."""
+    found = least_float(lambda x: x >= 0.7, 0.0, 1000.0, near)
+
+    assert 0.7 <= found <= 0.7 * (1 + 2e-13)

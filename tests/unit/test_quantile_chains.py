@@ -1,6 +1,7 @@
 """Quantiles by rank under a pure budget: chains at thresholds, what they prove, what they cost, and going on."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,9 @@ from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
+from farthing.ledger.entry import Receipt
 from farthing.noise.bits import seeded
+from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding
 from farthing.session.answering import quantile as answering
 
 CAP = 1 << 46
@@ -259,3 +262,23 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_paid():
             QuantileChains(**({"asked": goal(), "beta": 0.05, "cap": 1 << 40} | wrong))
     with pytest.raises(InvalidTarget, match="out of range"):
         QuantileChains(goal(rank=0.0), 0.05, 1 << 40, relative=1.0)
+
+
+def test_a_search_that_begins_again_leaves_what_cost_more():
+    """What a more expensive search measured stays, beside the answers of both; one that cost as much replaces it."""
+
+    def blob(*ranks, paid):
+        trail, none = Trail.nothing(2), np.zeros(2)
+        trail.paid = np.array(paid)
+        sought = (QuantileSought(rank, 0.0, 0.0, 0.05, 1 << 40) for rank in ranks)
+        found = (QuantileFound(one, none, none, none, none > 0, none > 0) for one in sought)
+        return answering.blob_of(QuantileStanding(tuple(found), trail))
+
+    receipt, theirs = Receipt(7, "books", 10, "q", 1, exclusive=False), blob(0.01, paid=[4, 7])
+    for paid, stays in (([9, 0], [9, 0]), ([2, 5], [4, 7]), ([4, 7], [4, 7]), ([0, 8], [0, 8]), ([6, 6], [4, 7])):
+        method = answering.QuantileMethod(SimpleNamespace(max_groups=1), QuantileStanding(), theirs)
+        outcome = SimpleNamespace(blob=blob(0.01, 0.2, paid=paid))
+        merged = answering.standing_in(method.merged(theirs, outcome, receipt))
+
+        assert merged.trail.paid.tolist() == stays
+        assert [one.sought.rank for one in merged.found] == [0.01, 0.2]

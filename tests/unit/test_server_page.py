@@ -82,7 +82,7 @@ def opened(world, browser, kept):
         free = kept.setdefault(repr(how), [])
         page = free.pop() if free else browser.new_context(**how).new_page()
         used.append((page, free))
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.on("console", heard)
         page.on("pageerror", failed)
         page.goto(world.address)

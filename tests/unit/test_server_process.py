@@ -71,7 +71,7 @@ def test_it_serves_and_stops(folder):
         address = process.stdout.readline().split()[-1]
         headers = {"Authorization": f"Bearer {token}"}
         answer = httpx.post(f"{address}/v1/ask", json={"dataset": "rides", "sql": SQL}, headers=headers, timeout=60)
-        sets = httpx.get(f"{address}/v1/datasets", headers=headers).json()["datasets"]
+        sets = httpx.get(f"{address}/v1/datasets", headers=headers, timeout=60).json()["datasets"]
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=60)
     assert process.returncode == 0

@@ -50,7 +50,7 @@ class Demo:
     def used(self):
         """Return the part of the budget that is used."""
         headers = {"Authorization": f"Bearer {self.tokens['owner']}"}
-        told = httpx.get(f"http://127.0.0.1:{self.port}/v1/datasets", headers=headers).json()
+        told = httpx.get(f"http://127.0.0.1:{self.port}/v1/datasets", headers=headers, timeout=60).json()
         return told["datasets"][0]["used"]
 
 
@@ -76,6 +76,7 @@ def paid(demo):
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
+        page.set_default_timeout(60_000)
         page.goto(f"http://localhost:{demo.port}")
         page.fill("#token", demo.tokens["alice"])
         page.keyboard.press("Enter")
@@ -180,7 +181,7 @@ def test_agent(demo, paid, tmp_path):
 def test_curl(demo, paid):
     """Plain HTTP, planned and confirmed."""
     headers = {"Authorization": f"Bearer {demo.tokens['bob']}"}
-    with free(demo), httpx.Client(base_url=f"http://127.0.0.1:{demo.port}", headers=headers) as client:
+    with free(demo), httpx.Client(base_url=f"http://127.0.0.1:{demo.port}", headers=headers, timeout=60) as client:
         for question, seen in paid.items():
             plan = client.post("/v1/plan", json={"dataset": "flights", "sql": question}).json()["plan"]
             rows = client.post("/v1/ask", json={"plan": plan}).json()["answers"]

@@ -266,7 +266,7 @@ def test_what_is_no_message_ends_the_connection(world, data):
     with socket.create_connection(("127.0.0.1", world.port)) as raw:
         raw.sendall(data)
         raw.shutdown(socket.SHUT_WR)
-        raw.settimeout(10)
+        raw.settimeout(60)
         while raw.recv(4096):
             pass
     with connected(world) as client:
@@ -413,7 +413,7 @@ def test_what_is_under_way_is_answered_when_it_stops(world, monkeypatch):
     def slow(*given: object) -> object:
         """Answer when it is told to."""
         begun.set()
-        assert go.wait(20)
+        assert go.wait(60)
         return asked(*given)
 
     monkeypatch.setattr(type(world.service), "ask", lambda _, *given: slow(*given))
@@ -421,13 +421,13 @@ def test_what_is_under_way_is_answered_when_it_stops(world, monkeypatch):
     with connected(world) as idle, connected(world, "bob") as busy:
         question = threading.Thread(target=lambda: rows.extend(busy.execute(BY_ZONE).fetchall()))
         question.start()
-        assert begun.wait(20)
+        assert begun.wait(60)
         stopped = asyncio.run_coroutine_threadsafe(world.listener.stop(), world.loop)
-        assert select.select([idle.fileno()], [], [], 20)[0]  # its end
+        assert select.select([idle.fileno()], [], [], 60)[0]  # its end
         with pytest.raises(psycopg.OperationalError):
             idle.execute("SHOW server_version")
         assert not stopped.done()
         go.set()
-        question.join(20)
-        stopped.result(20)
+        question.join(60)
+        stopped.result(60)
     assert len(rows) == 3

@@ -167,7 +167,7 @@ def test_plans_are_free_and_bound_the_price(session):
     assert isinstance(plan, Plan)
     assert not session.spent
     assert str(plan) == str(session.plan(text, **how))
-    assert 3 == len(plan.steps)
+    assert 2 == len(plan.steps)
     assert session.sql(text, **how).paid <= plan.worst_price
 
 

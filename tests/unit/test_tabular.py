@@ -44,6 +44,7 @@ def defined(names):
     }
 
 
+@pytest.mark.xdist_group("syntax")
 def test_one_module_renders():
     """Frames, CSV and notebook views are written in one place, and so is the escaping of HTML."""
     assert {("tabular.py", name) for name in DOORS} == defined(DOORS)

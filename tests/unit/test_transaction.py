@@ -163,6 +163,7 @@ def modules_that_ask() -> dict[str, str]:
     return found
 
 
+@pytest.mark.xdist_group("syntax")
 def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     """No module but the transaction's reserves, settles, fails or loads; three look for what is open, to tell it."""
     users = {str(path.relative_to(SRC)): found for path in modules() if (found := verbs(path))}
@@ -175,6 +176,7 @@ def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     }
 
 
+@pytest.mark.xdist_group("syntax")
 def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every module that answers by a transaction is reached by one of the kinds that the other tests go through."""
     reached = set()

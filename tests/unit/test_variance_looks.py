@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from accuracy.lanes import COUNT, DEVIATION, PER_GRAIN, SAMPLE, VARIANCE, joint, lanes, source, start
+from accuracy.lanes import DEVIATION, PER_GRAIN, SAMPLE, VARIANCE, in_claims, joint, lanes, source, start
 
 from farthing.accuracy.ratio_shapes import LOOKS_SHARE
 from farthing.accuracy.stop_rule import two_sided
@@ -36,11 +36,10 @@ def excess(statistic, relative, variance, spread):
     (replace(VARIANCE, less=0.0), 0.1, 0.0, False),
 ])  # fmt: skip
 def test_which_targets_go_by_looks(statistic, relative, absolute, there):
-    """Those for which c was found; the others make claims in stages, as several answers together do."""
+    """Those for which c was found; the others make claims in stages."""
     question = joint((statistic,), relative, absolute)
 
     assert (question.looks(start(question, 1)) is not None) == there
-    assert joint((statistic, COUNT), relative, absolute).looks(start(question, 1)) is None
 
 
 @pytest.mark.parametrize("change", [{"spend": True}, {"beta": 0.3}, {"beta": 1e-6}, {"targets": ((0.0, 0.0),)}])
@@ -103,7 +102,7 @@ def test_a_sharper_answer_goes_on_from_all_that_was_measured():
 def test_looks_cost_far_less_than_claims():
     """A count that comes along brings the claims in stages back."""
     for relative, most in ((0.1, 0.9), (0.2, 0.75), (0.3, 0.65)):
-        claims = replace(joint((DEVIATION, COUNT), relative), targets=((relative, 0.0), (0.0, 0.0)))
+        claims = in_claims((DEVIATION,), relative)
         alone = answered(joint((DEVIATION,), relative))
 
         assert alone.met.all()

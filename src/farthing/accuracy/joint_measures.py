@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim_or_give_up, ticks
+from farthing.accuracy.joint_looks import JointLooks, least_critical
 from farthing.accuracy.joint_pilot import pilot
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, turns
 from farthing.accuracy.joint_state import JointState
@@ -283,11 +284,13 @@ class JointMeasures:
         return replace(state, value=value, lower=lower, upper=upper, met=met)
 
     def looks(self, state: JointState) -> RatioLooks | None:
-        """Return the rule by which a mean or variance alone is measured; None where claims are made in stages."""
+        """Return the rule of looks by which the outputs are measured; None where claims are made in stages."""
         if state.pivot is not None and not state.critical:  # what an earlier ask claimed is gone on from
             return None
-        known = self.prices, self.beta, state.critical if self._goes_on(state) else 0.0
-        return RatioLooks.of(*known) or VarianceLooks.of(*known)
+        held = state.critical if self._goes_on(state) else 0.0
+        least = least_critical(held, state.promise, self._promise) if held else 0.0
+        known = self.prices, self.beta
+        return RatioLooks.of(*known, held) or VarianceLooks.of(*known, held) or JointLooks.of(*known, least)
 
     def _goes_on(self, state: JointState) -> bool:
         """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""

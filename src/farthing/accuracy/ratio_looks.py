@@ -223,13 +223,13 @@ class RatioLooks:
         """Measure groups until it is clear in what shape; nothing where the shape is public."""
         if self.public:
             return
-        count, even = self.count, (self.prices.used * _BEGIN)[:, None]
+        rows, even = self.prices.counts, (self.prices.used * _BEGIN)[:, None]
         first = np.maximum(even, (self.prices.cap >> _BEGIN_SHIFT) * self.prices.used[:, None])
         while len(groups):
             means, information = purse.means[:, groups], purse.information[:, groups]
             held, variances = information.sum(axis=0), self.prices.variances(information)
             price = self.prices.price(means, information, self.told)
-            clear = means[count] >= CLEAR * np.sqrt(variances[count])
+            clear = (means[rows] >= CLEAR * np.sqrt(variances[rows])).all(axis=0)
             goal = PILOT * np.minimum(price, self.prices.cap)
             going = (held < _ENOUGH * goal) | ~clear
             going &= (held < self.prices.cap // GIVING_UP[0]) & ~self.prices.beyond(
@@ -272,7 +272,8 @@ class RatioLooks:
         paid = mine.information.sum(axis=0)
         most = held + np.maximum(self.prices.cap - paid, 0) // size
         first, limit = np.maximum(paid // size, 1), _limit(most, held - 1)  # first as much as the pilot
-        lower, upper = np.full((1, len(groups)), -np.inf), np.full((1, len(groups)), np.inf)
+        lower = np.full((len(self.prices.statistics), len(groups)), -np.inf)
+        upper = -lower
         values, ticks, after_all, held_all = shown, held, shown.copy(), held.copy()
         while len(active):
             variances = 1 / (np.maximum(shape * ticks, 0.5) * self.prices.worth)

@@ -342,9 +342,15 @@ class VarianceStatistic:
         lower, upper = self.ends(values, variances, beta)
         lower, upper = (np.clip(end, 0.0, self.half**2) for end in (lower, upper))
         if self.sample:
-            reach = two_sided(beta * _COUNT_SHARE) * np.sqrt(variances[self.count])
-            lower, upper = _sampled(lower, upper, values[self.count], reach)
+            lower, upper = self.sampled(lower, upper, values, variances, beta)
         return (np.sqrt(lower), np.sqrt(upper)) if self.root else (lower, upper)
+
+    def sampled(
+        self, lower: Floats, upper: Floats, values: Floats, variances: Floats, beta: float
+    ) -> tuple[Floats, Floats]:
+        """Return the ends of an interval of the sample variance, from those of the population variance."""
+        reach = two_sided(beta * _COUNT_SHARE) * np.sqrt(variances[self.count])
+        return _sampled(lower, upper, values[self.count], reach)
 
     def ends(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return an interval of the population variance that is not cut; its ends may be infinite.

@@ -14,6 +14,7 @@ The rule stops at the first look with `c/sqrt(t) <= r max(Y, 0)`, or at t_max; w
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -229,6 +230,8 @@ def _visits(jumps: JumpMap, span: int, reach: float, largest: float, *, signed: 
     y, w, pieces = _nodes(jumps, reach, signed=signed)
     root = jumps.ratio ** (-np.arange(span + 1) / 2)
     levels = np.array([level for level, _ in pieces], dtype=np.int64)
+    lows, highs = [float(y[here.start]) for _, here in pieces], [float(y[here.stop - 1]) for _, here in pieces]
+    line = jumps.line(np.arange(span + 1)).tolist()
     least = max(jumps.boundary - reach, 0.0)
     kernels: dict[tuple[int, int], tuple[slice, Floats]] = {}
     chances = {span: np.ones(len(y))}
@@ -237,21 +240,22 @@ def _visits(jumps: JumpMap, span: int, reach: float, largest: float, *, signed: 
         chance = chances.pop(j, None)
         if chance is None:
             continue
-        for (_, here), i in zip(pieces, jumps.landing(np.full_like(levels, j), levels).tolist(), strict=True):
-            if y[here.stop - 1] < least * root[j] - reach:
-                continue  # left to truths that cannot stop before the end: their miss rate is the last look's
-            if y[here.start] > min(largest * root[j] + reach, float(jumps.line(np.array(j)))):
-                break  # no truth that is asked about gets there, or every run stops there
-            if signed and y[here.stop - 1] < -float(jumps.line(np.array(j))):
-                continue
-            mass = w[here] * chance[here]
+        near = least * root[j] - reach  # below it are truths that cannot stop before the end: the last look's rate
+        far = min(largest * root[j] + reach, line[j])  # no truth that is asked about gets there, or every run stops
+        reached = slice(bisect_left(highs, max(near, -line[j]) if signed else near), bisect_right(lows, far))
+        indices = jumps.landing(np.full_like(levels[reached], j), levels[reached]).tolist()
+        masses = w * chance
+        for (_, here), i in zip(pieces[reached], indices, strict=True):
+            mass = masses[here]
             parts.append((y[here], mass, j, i))
             if i > 0:
                 key = (here.start, j - i)
                 if key not in kernels:
                     kernels[key] = _kernel(y, here, root[j] / root[i], reach)
                 rows, kernel = kernels[key]
-                chances.setdefault(i, np.zeros(len(y)))[rows] += kernel @ mass
+                if i not in chances:
+                    chances[i] = np.zeros(len(y))
+                chances[i][rows] += kernel @ mass
     return _gather(parts, root)
 
 
@@ -260,8 +264,8 @@ def _kernel(y: Floats, here: slice, shrink: float, reach: float) -> tuple[slice,
     spread = math.sqrt(1 - shrink * shrink)
     source = y[here]
     rows = slice(
-        int(np.searchsorted(y, (source[0] - reach * spread) / shrink)),
-        int(np.searchsorted(y, (source[-1] + reach * spread) / shrink)),
+        int(y.searchsorted((source[0] - reach * spread) / shrink)),
+        int(y.searchsorted((source[-1] + reach * spread) / shrink)),
     )
     away = (source[None, :] - y[rows, None] * shrink) / spread
     return rows, np.exp(-0.5 * away * away) * (_DENSITY / spread)

@@ -120,18 +120,8 @@ class VarianceLooks(RatioLooks):
 
         Of steep targets they are cut where a variance can be no larger: there c has room for that.
         """
-        low, high = self._variance.ends(values, variances, self.told)
-        known = np.isfinite(high - low)
-        if self.public:
-            known &= low < self._variance.half**2
-            high = np.minimum(high, self._variance.half**2)
-        low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
-        possible = [np.maximum(end, 0.0) for end in (low, high)]  # what a target allows below 0 is what it does at 0
-        if self._variance.root:
-            known &= low > 0
-            low, high = possible = [np.sqrt(end) for end in possible]
-        allowed = sum(self.prices.allowed(end[None, :])[0] for end in possible)
-        return np.where(known, (high - low) / np.maximum(allowed, _TINY), np.inf)
+        ((relative,),), ((absolute,),) = self.prices.relative.tolist(), self.prices.absolute.tolist()
+        return too_wide(self._variance, (relative, absolute), values, variances, self.told, cut=self.public)
 
     def _near_end(self, values: Floats, variances: Floats, growth: float) -> Flags:  # noqa: ARG002  # all are alike
         """Return none: looks end at c or not at all."""
@@ -154,3 +144,38 @@ def critical_value(beta: float, most: float) -> float:
     if most > STEEP:
         slope *= max(1.0, 1 - _UNSURE * surer)
     return two_sided(beta * LOOKS_SHARE) + slope / z * most
+
+
+def too_wide(
+    one: VarianceStatistic,
+    target: tuple[float, float],
+    values: Floats,
+    variances: Floats,
+    told: float,
+    *,
+    cut: bool,
+) -> Floats:
+    """Return by what factor intervals of a variance are too wide; infinite where they are the whole line.
+
+    Args:
+        one: the variance, or its root.
+        target: relative and absolute.
+        values: float64[lanes, groups], what lanes seem to hold.
+        variances: float64[lanes, groups], of their noise.
+        told: the failure probability of the intervals.
+        cut: whether they end where a variance can be no larger.
+    """
+    low, high = one.ends(values, variances, told)
+    known = np.isfinite(high - low)
+    if cut:
+        known &= low < one.half**2
+        high = np.minimum(high, one.half**2)
+    if one.sample:
+        low, high = one.sampled(low, high, values, variances, told)
+    low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
+    possible = [np.maximum(end, 0.0) for end in (low, high)]  # what a target allows below 0 is what it does at 0
+    if one.root:
+        known &= low > 0
+        low, high = possible = [np.sqrt(end) for end in possible]
+    allowed = sum(np.maximum(target[0] * end, target[1]) for end in possible)
+    return np.where(known, (high - low) / np.maximum(allowed, _TINY), np.inf)

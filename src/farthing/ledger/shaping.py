@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
@@ -72,7 +73,13 @@ def build(connection: sa.Connection, terms: Terms) -> None:
 def make_tables(connection: sa.Connection, chosen: Iterable[sa.Table]) -> None:
     """Make tables."""
     for table in chosen:
-        connection.execute(sa.schema.CreateTable(table))
+        connection.exec_driver_sql(_made(table, connection.dialect))
+
+
+@lru_cache(maxsize=64)
+def _made(table: sa.Table, dialect: sa.Dialect) -> str:
+    """Return the text that makes a table: all SQLite ledgers of a process have one dialect, so it is made once."""
+    return str(sa.schema.CreateTable(table).compile(dialect=dialect))
 
 
 def index_records(connection: sa.Connection) -> None:

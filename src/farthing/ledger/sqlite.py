@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 import sqlalchemy as sa
@@ -18,7 +21,7 @@ from farthing.ledger.turns import FREE, PLACE
 from farthing.ledger.witness import Noted, Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from farthing.ledger.chain import Totals
@@ -61,6 +64,30 @@ _FAILURES: Final = (
 )  # fmt: skip
 
 
+def _lost() -> sqlite3.Connection:
+    """Refuse to open a lost connection again behind the back of whoever uses it: its place would not be checked."""
+    raise sqlite3.OperationalError("the connection to the ledger was lost")
+
+
+_OPENING: Final[ContextVar[Callable[[], sqlite3.Connection]]] = ContextVar("opening", default=_lost)
+"""How the connection is opened that is asked for just now."""
+
+
+def _open_now() -> sqlite3.Connection:
+    """Open the connection that is asked for."""
+    return _OPENING.get()()
+
+
+@cache
+def _engine() -> sa.Engine:
+    """Return the engine of all ledgers of this process: a statement that one of them compiled is compiled for all."""
+    return sa.create_engine("sqlite://", creator=_open_now, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_engine.cache_clear)  # another thread may have held its locks
+
+
 @dataclass(frozen=True, slots=True)
 class SqliteStore:
     """A SQLite database, in a file or in memory.
@@ -89,8 +116,11 @@ class SqliteStore:
 
     def connect(self) -> sa.Connection:
         """Open a connection in autocommit: transactions are begun by name."""
-        engine = sa.create_engine("sqlite://", creator=self._open, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
-        connection = engine.connect()
+        before = _OPENING.set(self._open)
+        try:
+            connection = _engine().connect()
+        finally:
+            _OPENING.reset(before)
         if self.mode == "carried":
             migrate(connection)
         if self.place is not None and self.mode == "rw":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -93,6 +94,72 @@ def quantile_limit(counts: ArrayLike, q: float, *, rank: float, beta: float) -> 
     return QuantileLimit(
         float(np.max(here)) * _SHAVE, float(beside[best]) * _SHAVE, int(far[best]), np.sort(order[: best + 1])
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimit:
+    """What a rank target costs at least in the mean over data with one lump, each in another leaf.
+
+    Attributes:
+        mu_squared: the least mean price of a rule of Gaussian measurements of sums over rows.
+        of_ranks: the same, of a rule that measures nothing but ranks, whose looks cost what one row moves D.
+        epsilon: the least mean price of a rule that is epsilon-DP ex post.
+        below: the rows in the first leaf; 0 where there are no such data, and nothing is claimed.
+        lump: the rows in the lump; the others are in the last leaf.
+    """
+
+    mu_squared: float
+    of_ranks: float
+    epsilon: float
+    below: int
+    lump: int
+
+
+def search_limit(places: int, rows: int, q: float, *, rank: float, beta: float) -> SearchLimit:
+    """Return the least that finding a lump costs that makes its leaf the only right one, in the mean over its places.
+
+    Args:
+        places: in how many leaves it may be, all but the first and the last; two or more.
+        rows: how many rows there are, each a privacy unit of its own; the rule may know it.
+        q: from 0 to 1; it and `rank` are the decimal numbers that Python prints.
+        rank: how far off the rank may be, as a share of the rows.
+        beta: the chance of a miss that is allowed on any data.
+
+    Guarantee: no rule, and no mu-GDP mechanism, that tells a right leaf with probability at least 1 - beta on each of
+        these data pays less than `mu_squared` (`of_ranks`, `epsilon`) in the mean over the places; it may know
+        everything but the place.
+    Proof: docs/proofs/limits.quantiles.md, "Anywhere".
+    Assumes: a leaf is right if at most (q + rank) n rows are below it and at least (q - rank) n up to it.
+    Rounds: down; the lump up.
+
+    >>> limit = search_limit(65_534, 10_000, 0.5, rank=0.05, beta=0.05)
+    >>> limit.below, limit.lump, f"{limit.mu_squared:.3e}", f"{limit.epsilon:.5f}"
+    (4499, 1002, '2.059e-05', '0.01047')
+    """
+    if (
+        not 0 <= q <= 1
+        or not 0 < beta < 0.5
+        or not 0 < rank <= 0.5
+        or isinstance(places, bool)
+        or isinstance(rows, bool)
+        or not 2 <= places <= _MOST_ROWS
+        or not 1 <= rows < _MOST_ROWS
+        or (places % 1 or rows % 1)
+    ):
+        raise InvalidOption(
+            "a limit of a search is of rows and places",
+            rule="whole numbers: two places or more, one row to 2^50; 0 <= q <= 1; 0 < rank <= 0.5; 0 < beta < 0.5",
+            got=f"places={places}, rows={rows}, q={q}, rank={rank}, beta={beta}",
+            next_step="say how many leaves the range has, but for both ends, and about how many rows there are",
+        )
+    low, high = (_decimal(q) - _decimal(rank)) * rows, (_decimal(q) + _decimal(rank)) * rows
+    below, upto = math.ceil(low) - 1, math.floor(high) + 1  # leaves before the lump are wrong, and those behind it
+    if below < 0 or upto > rows or places * (1 - beta) <= 1:
+        return SearchLimit(0.0, 0.0, 0.0, 0, 0)
+    lump, most = upto - below, float(max(q, 1 - q))
+    nats = float(divergence(1 - beta, 1 / places)) * _SHAVE
+    sure = (1 - beta) * math.log((1 - beta) * places) * _SHAVE
+    return SearchLimit(2 * nats / lump**2, 8 * nats * most**2 / lump**2, sure / lump, below, lump)
 
 
 def rows_more(counts: Int64, q: float, rank: float) -> Int64:

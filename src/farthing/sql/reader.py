@@ -13,6 +13,7 @@ from sqlglot.dialects.duckdb import DuckDB
 
 _PARSED = ("CAST", "TRY_CAST", "SAFE_CAST", "EXTRACT", "SUBSTRING", "TRIM")
 _BARE = ("CASE", "IF")
+_SETS = {exp.GroupingSets: "grouping_sets", exp.Cube: "cube", exp.Rollup: "rollup"}
 _QUERY = (TokenType.SELECT, TokenType.WITH, TokenType.FROM)
 
 
@@ -51,6 +52,17 @@ class SqlDialect(DuckDB):
             if explain and tree is not None:
                 tree.meta["explain"] = True
             return tree
+
+        def _parse_group(self, skip_group_by_token: bool = False) -> Any:  # as the parser has it
+            """Read GROUP BY; its grouping sets stand apart from its columns, in whichever place they were read."""
+            group = super()._parse_group(skip_group_by_token)
+            if group is not None:
+                listed = group.expressions
+                group.set("expressions", [node for node in listed if type(node) not in _SETS])
+                for node in listed:
+                    if type(node) in _SETS:
+                        group.append(_SETS[type(node)], node)
+            return group
 
         def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:  # as the parser has it
             """Read CUBE (...) and ROLLUP (...) of any expressions, as plain GROUP BY takes them."""

@@ -218,7 +218,7 @@ def _check_tree(source: SqlText, tree: Node) -> None:
     while waiting:
         node, depth = waiting.pop()
         if depth > DEEPEST_TREE:
-            raise _too_deep(source, node=node)
+            raise _too_deep(source, node=node.parent)  # a leaf, as NULL, may not know its place
         chain = type(node).__name__ in ("And", "Or")
         waiting += [(child, depth + (not chain or type(child) is not type(node))) for child in node.iter_expressions()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.balls import PRECISION, ball, lower, upper, working
 from farthing.privacy.convert.search import least_float, log_of, most_farthings
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 FAR = 1 << 10
 """Where the series of the Mills ratio takes over from the tail itself."""
+
+_LARGEST_EXPONENT: Final = 700.0
+_ROOT: Final = math.sqrt(0.5)
 
 
 def normal_tail(flint: Any, x: Any) -> Any:
@@ -92,7 +95,18 @@ def _least_epsilon(mu2: Fraction, wanted: Fraction) -> float:
     """Return the least epsilon; remembered, since every answer tells the same few losses again."""
     # P[Z > eps] <= delta suffices, and Phi(-z) <= exp(-z^2/2): a point that is surely high enough.
     top = float(mu2) / 2 + math.sqrt(float(mu2)) * (math.sqrt(-2 * log_of(wanted)) + 1) + 1e-9
-    return least_float(lambda epsilon: Fraction(gdp_delta(mu2, epsilon)) <= wanted, 0.0, top)
+    about = float(wanted)
+    near = least_float(lambda epsilon: _about(float(mu2), epsilon) <= about, 0.0, top)
+    return least_float(lambda epsilon: Fraction(gdp_delta(mu2, epsilon)) <= wanted, 0.0, top, near)
+
+
+def _about(mu2: float, epsilon: float) -> float:
+    """Return about the delta of `gdp_delta`, in floats: exact numbers are sought around it; far out it is of no use."""
+    if mu2 == 0:
+        return 0.0
+    mu = math.sqrt(mu2)
+    lifted = math.exp(epsilon) if epsilon < _LARGEST_EXPONENT else 0.0
+    return (math.erfc((epsilon / mu - mu / 2) * _ROOT) - lifted * math.erfc((epsilon / mu + mu / 2) * _ROOT)) / 2
 
 
 def gdp_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
@@ -107,4 +121,14 @@ def gdp_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
     0.02801...
     """
     target, wanted = squared(epsilon, "epsilon"), within_unit(delta)
-    return most_farthings(lambda mu2: Fraction(gdp_delta(mu2, target)) <= wanted)
+    return _most_squared(target, wanted)
+
+
+@lru_cache(maxsize=4096)
+def _most_squared(target: Fraction, wanted: Fraction) -> Fraction:
+    """Return the greatest mu^2; remembered, since every session of a budget begins with it."""
+    if target > _LARGEST_EXPONENT:
+        return most_farthings(lambda mu2: Fraction(gdp_delta(mu2, target)) <= wanted)
+    epsilon, about = float(target), float(wanted)
+    near = most_farthings(lambda mu2: _about(float(mu2), epsilon) <= about)
+    return most_farthings(lambda mu2: Fraction(gdp_delta(mu2, target)) <= wanted, near)

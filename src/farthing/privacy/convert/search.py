@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from farthing.rounding import FARTHING
 
@@ -45,12 +45,25 @@ def _finite(f: Callable[[float], float], x: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def least_float(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return a float at which a monotone condition holds, within a relative 1e-13 above the least such float."""
+_WIDTHS: Final = tuple(4e-14 * 64**k for k in range(7))
+"""Around a guess, as parts of it: where an answer is sought, from near to far."""
+
+
+def least_float(holds: Callable[[float], bool], low: float, high: float, near: float = 0.0) -> float:
+    """Return a float at which a monotone condition holds, within a relative 1e-13 above the least such float.
+
+    Where `near` is about the answer few floats are tried; whatever it is, the answer is tried.
+    """
     if holds(low):
         return low
     while not holds(high):
         low, high = high, 2 * high
+    for width in _WIDTHS:
+        for at in (near * (1 + width), near * (1 - width)):
+            if low < at < high:
+                low, high = (low, at) if holds(at) else (at, high)
+        if high - low <= 3 * width * near:
+            break
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if not low < middle < high:
@@ -59,12 +72,19 @@ def least_float(holds: Callable[[float], bool], low: float, high: float) -> floa
     return high
 
 
-def most_farthings(holds: Callable[[Fraction], bool]) -> Fraction:
-    """Return the greatest whole number of farthings at which a condition that fails for good somewhere still holds."""
-    high = 1
+def most_farthings(holds: Callable[[Fraction], bool], near: Fraction = FARTHING) -> Fraction:
+    """Return the greatest whole number of farthings at which a condition that fails for good somewhere still holds.
+
+    Where `near` is about the answer few numbers are tried, and the answer is the same.
+    """
+    low, high = 0, max(1, math.floor(near / FARTHING))
+    step = max(1, high >> 44)
     while holds(high * FARTHING):
-        high *= 2
-    low = high // 2
+        low, high = high, high + step
+        step *= 2
+    while high - step > low and not holds((high - step) * FARTHING):
+        high, step = high - step, 2 * step
+    low = max(low, high - step)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle * FARTHING) else (low, middle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from farthing.privacy.balls import ball, lower, upper, working
@@ -132,8 +133,13 @@ def zcdp_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
     >>> float(zcdp_from_epsilon(1, 1e-6))  # doctest: +ELLIPSIS
     0.02435...
     """
-    wanted, d = squared(epsilon, "epsilon"), within_unit(delta)
-    return most_farthings(lambda rho: Fraction(zcdp_epsilon(rho, d)) <= wanted)
+    return _most_rho(squared(epsilon, "epsilon"), within_unit(delta))
+
+
+@lru_cache(maxsize=4096)
+def _most_rho(wanted: Fraction, delta: Fraction) -> Fraction:
+    """Return the greatest rho; remembered, since every session of a budget begins with it."""
+    return most_farthings(lambda rho: Fraction(zcdp_epsilon(rho, delta)) <= wanted)
 
 
 def zcdp_from_epsilon_classic(epsilon: Number, delta: Number) -> Fraction:

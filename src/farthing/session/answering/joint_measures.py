@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _FORMAT = b"farthing-joint-2"
 _CENTRED_FORMAT = b"farthing-joint-3"  # some lanes are of values less a constant: older versions must not read it
 _LOOKS_FORMAT = b"farthing-joint-4"  # a claim that ended at a look: older versions must not go on from it
+_JOINT_LOOKS_FORMAT = b"farthing-joint-5"  # the same of several answers together, of which versions before knew none
 _FIRST_FORMAT = b"farthing-joint-1"
 _LANES = ("means", "information")
 _CLAIMED = ("shape", "shown", "clock", "guess", "planned")
@@ -194,7 +195,8 @@ def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
     facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
     facts |= {_LESS: less} if any(less) else {}
     facts |= {_CRITICAL: state.critical} if state.critical else {}
-    form = _LOOKS_FORMAT if state.critical else _CENTRED_FORMAT if any(less) else _FORMAT
+    plain = _CENTRED_FORMAT if any(less) else _FORMAT
+    form = plain if not state.critical else _LOOKS_FORMAT if len(state.value) == 1 else _JOINT_LOOKS_FORMAT
     return write_blob(columns, {form: json.dumps(facts).encode()})
 
 
@@ -203,7 +205,7 @@ def state_of(blob: bytes) -> tuple[JointState, tuple[float, ...]]:
 
     The first format kept no claims. A blob that is not ours is refused.
     """
-    columns, facts = read_blob(blob, _LOOKS_FORMAT, _CENTRED_FORMAT, _FORMAT, _FIRST_FORMAT)
+    columns, facts = read_blob(blob, _JOINT_LOOKS_FORMAT, _LOOKS_FORMAT, _CENTRED_FORMAT, _FORMAT, _FIRST_FORMAT)
 
     def rows(name: str) -> NDArray[Any]:
         """Return the rows of one array."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from farthing.accuracy.quantile_chains import ShownRanks
 from farthing.accuracy.quantile_ranks import NoisyRanks, Ranks
 from farthing.accuracy.quantile_trail import Trail
 from farthing.accuracy.stop_rule import two_sided
-from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured
+from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured, worst_cost
 from farthing.planning.quantile import (
     QuantileBisectionPricing,
     QuantileChoicePricing,
@@ -134,11 +135,18 @@ class QuantileMethod:
         """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
         ours = outcome.blob
         assert ours is not None  # noqa: S101  # something was measured
-        kept = merge(current, ours, receipt, read=self.blob)
-        if current is None or current == self.blob:
+        kept = merge(current, ours, receipt, read=self.blob, worth=partial(self._worth, ours))
+        if current is None or (current == self.blob and kept == ours):
             return kept
         found = without_older(standing_in(current).found, standing_in(ours).found[-1:])
         return blob_of(QuantileStanding(found, standing_in(kept).trail))
+
+    def _worth(self, ours: bytes, theirs: bytes) -> bool:
+        """Tell whether what one trail holds has cost as much as another one."""
+        mine, other = (standing_in(blob).trail for blob in (ours, theirs))
+        if mine is None or other is None:
+            return other is None
+        return worst_cost(mine.paid, self.query.max_groups) >= worst_cost(other.paid, self.query.max_groups)
 
 
 def _cells(found: QuantileFound) -> Cells:

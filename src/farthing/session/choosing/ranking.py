@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from farthing.accuracy.ranking import RankingContest
 from farthing.chosen import Ranking
 from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.mechanisms.gaussian import worst_cost
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.words import about
@@ -22,7 +24,7 @@ from farthing.session.choosing.ranking_noise import noise_of
 from farthing.session.choosing.ranking_record import blob_of, standing_of
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import answer_and_book
+from farthing.session.core.transaction import answer_and_book, charged_fresh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +63,14 @@ def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Ranki
     question, chosen = bounded(context, read, given, request)
     check(question, wanted)
     query = question.query.arranged()
-    job, standing, paid = answer_and_book(
-        context,
-        _identity(context, query, wanted),
-        lambda stored: _RankingJob.of(context, query, wanted, frame_of(context, query, request, 1), stored),
-    )
+    name = _identity(context, query, wanted)
+
+    def planned(stored: Stored | None) -> _RankingJob:
+        """Plan it, given what the ledger keeps of it."""
+        frame, whole = frame_of(context, query, request, 1), charged_fresh(context, name)
+        return _RankingJob.of(context, query, wanted, frame, stored, whole=whole)
+
+    job, standing, paid = answer_and_book(context, name, planned)
 
     def again(**changes: Any) -> Ranking:
         """Rank again, with some terms changed."""
@@ -149,13 +154,13 @@ class _RankingJob:
 
     @classmethod
     def of(
-        cls, context: Context, query: Query, wanted: RankingRequest, frame: Frame, found: Stored | None
+        cls, context: Context, query: Query, wanted: RankingRequest, frame: Frame, found: Stored | None, *, whole: bool
     ) -> _RankingJob:
-        """Return the job of a question, given what the ledger keeps of it."""
+        """Return the job of a question, given what the ledger keeps of it, and whether it pays for that once more."""
         stored = None if found is None else standing_of(found.blob)
         noise = noise_of(context, query, frame, stored)
         going = noise.carried(stored)
-        top = (0,) * query.max_groups if going is None else _top(going, query.max_groups)
+        top = (0,) * query.max_groups if going is None or whole else _top(going, query.max_groups)
         limit = noise.level(frame.remaining, top) if frame.cap is None else noise.level(frame.cap, (0,) * len(top))
         contest = RankingContest(wanted.k, frame.beta, noise.per_grain, limit, wanted.apart, wanted.relative, noise.law)
         if limit < noise.fewest and (stored is None or contest.goes_on(stored)):
@@ -226,8 +231,14 @@ class _RankingJob:
         return _RankingRelease(self, replace(after, step_log2=self.noise.step_log2), price), price
 
     def merged(self, current: bytes | None, answer: _RankingRelease, receipt: Receipt) -> bytes:
-        """Return what is kept: ours where an increase was charged, else what stands there."""
-        return merge(current, blob_of(answer.standing), receipt, read=self.blob)
+        """Return what is kept, one ranking: see `merging`."""
+        ours = answer.standing
+        return merge(current, blob_of(ours), receipt, read=self.blob, worth=partial(self._worth, ours))
+
+    def _worth(self, ours: RankingState, theirs: bytes) -> bool:
+        """Tell whether a ranking settles what is asked, or has cost as much as another one."""
+        paid, before = (worst_cost(each.paid, self.query.max_groups) for each in (ours, standing_of(theirs)))
+        return paid >= before or not self.contest.unsettled(ours)
 
 
 class _RankingRelease(NamedTuple):

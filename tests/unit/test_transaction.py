@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import math
-import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -627,18 +625,6 @@ def test_an_interrupt_of_the_engine_stays_one(cause: KeyboardInterrupt | None) -
     with opened() as session, pytest.raises(KeyboardInterrupt) as caught:
         session._engine._run(None, SelectText("SELECT 1", {}), stopped)
     assert caught.value.__context__ is None
-
-
-@pytest.mark.thorough
-def test_ctrl_c_ends_a_question_of_the_engine() -> None:
-    """The signal itself, while DuckDB computes what would take hours."""
-    text = "SELECT sum(hash(a.range, b.range) % 7) FROM range(2000000) AS a, range(2000000) AS b"
-    alarm = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    with opened() as session:
-        alarm.start()
-        with pytest.raises(KeyboardInterrupt):
-            session._engine._run(None, SelectText(text, {}), lambda result: result.fetchnumpy())
-    alarm.join()
 
 
 def a_file(folder: Path) -> Path:

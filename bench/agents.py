@@ -117,7 +117,7 @@ class Exact:
 
     def _rows(self, _: Any, sql: str) -> list[dict[str, Any]]:
         try:
-            found = self._data.cursor().execute(sql).to_arrow_table().to_pylist()
+            found = self._data.cursor().sql(sql).to_arrow_table().to_pylist()
         except duckdb.Error:
             found = None
         if found is None:

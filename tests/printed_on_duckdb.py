@@ -66,7 +66,7 @@ class OnDuckDB:
         made = _translated(_wide(tree) if self.name == "snowflake" else tree)
         if schema is None:
             self._duck.execute(f"EXPLAIN {made}")
-        return SimpleNamespace(to_pyarrow=lambda: self._duck.execute(made).to_arrow_table().cast(schema.to_pyarrow()))
+        return SimpleNamespace(to_pyarrow=lambda: self._duck.sql(made).to_arrow_table().cast(schema.to_pyarrow()))
 
     def raw_sql(self, text):
         """Have a text planned."""

@@ -77,7 +77,7 @@ class Sent:
         return [*found, Sent("", native, self.tree)]
 
     def faults(self):
-        """Yield what could fail on a row: casts of types that are not total, functions that are not listed."""
+        """Yield what could fail on a row: casts that are not total, functions that are not listed, divisors of 0."""
         parts = self.parts()
         if len(parts) > 1:
             for part in parts:
@@ -89,6 +89,9 @@ class Sent:
         for function in self.tree.find_all(exp.Func):
             if name_of(function) not in FUNCTIONS:
                 yield f"function {name_of(function)}"
+        for division in self.tree.find_all(exp.IntDiv, exp.Mod):
+            if not _divides(division):
+                yield f"{name_of(division)} by {division.right.sql('duckdb')}"
 
     def _total(self, cast):
         """Tell whether a bare cast is one that is listed."""
@@ -163,6 +166,18 @@ class Sent:
         if left <= set(NUMBERS) and left:
             return next(kind for kind in NUMBERS if kind in left)
         return left.pop() if len(left) == 1 else "?" if left else "NULL"
+
+
+def _divides(division):
+    """Tell whether a divisor is a constant, NULL in place of 0, or a count that is above a constant there."""
+    divisor, case = division.right.unnest(), division.find_ancestor(exp.Case)
+    divisor = divisor.this if isinstance(divisor, exp.Cast) else divisor
+    if isinstance(divisor.unnest(), exp.Literal):
+        return float(divisor.unnest().this) != 0
+    if isinstance(divisor, exp.Nullif):
+        return divisor.expression == exp.Literal.number(0)
+    first = None if case is None else case.args["ifs"][0].this
+    return isinstance(first, exp.LTE) and (first.left, first.right.is_int) == (divisor, True)
 
 
 def spelled(kind):

@@ -269,9 +269,9 @@ def frames(folder: Path) -> dict[str, Any]:
     import duckdb
 
     with duckdb.connect() as connection:
-        found = {name: connection.execute(sql.format(folder)).to_arrow_table() for name, sql in OWNED.items()}
+        found = {name: connection.sql(sql.format(folder)).to_arrow_table() for name, sql in OWNED.items()}
         for name in PUBLIC:
-            found[name] = connection.execute(f"FROM '{folder / name}.parquet'").to_arrow_table()
+            found[name] = connection.sql(f"FROM '{folder / name}.parquet'").to_arrow_table()
     return found
 
 

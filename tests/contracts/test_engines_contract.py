@@ -147,6 +147,9 @@ def parts(draw):
     return QueryPart(column, tuple(map(Literal, choices)), draw(st.integers(0, len(choices) - 1)))
 
 
+CONNECTION = duckdb.connect()
+
+
 def opened(kind, data, folder):  # noqa: PLR0911  one return a kind
     """Return the table opened as one kind of source."""
     match kind:
@@ -162,13 +165,9 @@ def opened(kind, data, folder):  # noqa: PLR0911  one return a kind
         case "lazy":
             return open_table(pl.from_arrow(data).lazy())
         case "relation":
-            connection = duckdb.connect()
-            return open_table(connection.from_arrow(data))
+            return open_table(CONNECTION.from_arrow(data))
         case _:
             return open_table(ibis.duckdb.connect().create_table("data", data))
-
-
-CONNECTION = duckdb.connect()
 
 
 @cache

@@ -8,9 +8,11 @@ import datetime as dt
 import math
 import struct
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
 from decimal import Decimal
 
+import duckdb
 import ibis
 import polars as pl
 import pyarrow as pa
@@ -168,6 +170,10 @@ def test_columns_of_every_type_are_read_alike(kind, tmp_path):
             assert slow.measure(query, 7).tolist() == engine.measure(query, 7).tolist(), (name, query.canonical)
 
 
+MADE_FOR_PYARROW = {"1.4": {"view"}, "1.5": {"large", "view"}}.get(duckdb.__version__[:3], set())
+"""Which types' filters DuckDB hands to pyarrow, which fails on them: DuckDB 2 filters by itself."""
+
+
 def met(name, values, convert=lambda table: table):
     """Return what is counted where two tables in memory meet by units of these values."""
     table = pa.table({"u": pa.array(values * 20, MET[name][0])})
@@ -185,13 +191,13 @@ def test_no_unit_decides_where_tables_in_memory_meet(name, convert):
 
 
 def test_filters_that_are_made_of_rows_let_one_decide(monkeypatch):
-    """Planted: with DuckDB's own optimizer one unit fails what all others answer."""
+    """Planted: with DuckDB's own optimizer one unit fails what all others answer, where pyarrow reads for DuckDB."""
     monkeypatch.delitem(database._SETTINGS, "disabled_optimizers")
 
     assert met("large", [1, 2, 3, 4, 5]) == [[3 * 30 + 2 * 20]]
     for name, (_, values) in MET.items():
-        with pytest.raises(DataError):
-            met(name, values)
+        with pytest.raises(DataError) if name in MADE_FOR_PYARROW else nullcontext():
+            assert met(name, values) == [[3 * 30 + 2 * 20]]
 
 
 FAR = {

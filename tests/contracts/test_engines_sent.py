@@ -256,12 +256,19 @@ def test_a_bare_cast_of_a_text_is_found(monkeypatch):
     'SELECT error(r."word") FROM farthing_table AS r',
     "SELECT strptime(r.\"word\", '%d') FROM farthing_table AS r",
     'SELECT r."word"::DOUBLE FROM farthing_table AS r',
+    'SELECT r."whole" // r."u" FROM farthing_table AS r',
+    'SELECT r."whole" % CAST(r."u" AS HUGEINT) FROM farthing_table AS r',
+    'SELECT r."whole" // 0 FROM farthing_table AS r',
     'WITH made AS (SELECT max(r."word") AS f0 FROM farthing_table AS r) SELECT CAST(r."f0" AS DATE) FROM made AS r',
     'WITH made AS (SELECT CAST(r."real" AS BIGINT) AS f0 FROM farthing_table AS r) SELECT r."f0" FROM made AS r',
 ])  # fmt: skip
 def test_what_may_fail_is_found(text):
-    """Casts of texts, of large numbers and of reals, and functions that raise, are each seen."""
+    """Casts of texts, of large numbers and of reals, functions that raise, and divisors of 0 are each seen."""
     assert list(Sent(text, NATIVE).faults())
+
+
+EXECUTES = {"execute", "executemany", "query", "from_query"}
+SQL = {f"{each}.sql" for each in ("cursor", "connection", "self._connection", "duckdb")}
 
 
 def test_texts_are_sent_in_one_place():
@@ -272,9 +279,8 @@ def test_texts_are_sent_in_one_place():
         for function in nodes(path)
         if isinstance(function, ast.FunctionDef)
         for call in ast.walk(function)
-        if isinstance(call, ast.Attribute)
-        and call.attr in {"execute", "executemany", "query", "from_query"}
-        and not (isinstance(call.value, ast.Name) and call.value.id == "join")
+        if isinstance(call, ast.Attribute) and (call.attr in EXECUTES or ast.unparse(call) in SQL)
+        if not (isinstance(call.value, ast.Name) and call.value.id == "join")
     }
 
     assert {"_run", *METADATA} == found

@@ -56,6 +56,9 @@ def zoned(unit="us", zone="America/St_Johns", rows=ROWS):
     return pa.table({"z": moments, "v": pa.array([row["v"] for row in rows], pa.int64())})
 
 
+CONNECTION = duckdb.connect()
+
+
 def opened(kind, folder):  # noqa: PLR0911  # one return a kind
     """Return the engine of the rows as one kind of table."""
     match kind:
@@ -78,9 +81,8 @@ def opened(kind, folder):  # noqa: PLR0911  # one return a kind
         case "lazy":
             return open_table(pl.from_arrow(zoned("ns")).lazy(), name="data")
         case "relation":
-            connection = duckdb.connect()
-            connection.execute("SET TimeZone = 'Asia/Kathmandu'")
-            return open_table(connection.from_arrow(zoned()), name="data")
+            CONNECTION.execute("SET TimeZone = 'Asia/Kathmandu'")
+            return open_table(CONNECTION.from_arrow(zoned()), name="data")
         case "ibis":
             return open_table(ibis.duckdb.connect().create_table("data", zoned()), name="data")
         case _:

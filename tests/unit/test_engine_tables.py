@@ -20,6 +20,7 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Type, counting
 from farthing.sql import parse_predicate
 
+CONNECTION = duckdb.connect()
 TABLE = pa.table({"dest": ["ORD", "ATL", "ORD", None], "delay": [1.0, None, 3.0, 4.0], "tail": ["a", "a", None, "b"]})
 
 
@@ -157,7 +158,7 @@ def test_a_csv_row_that_does_not_fit_is_left_out(tmp_path):
         TABLE.to_pandas(),
         pl.from_arrow(TABLE),
         pl.from_arrow(TABLE).lazy(),
-        duckdb.connect().from_arrow(TABLE),
+        CONNECTION.from_arrow(TABLE),
     ],
     ids=["arrow", "pandas", "polars", "lazy", "relation"],
 )
@@ -283,7 +284,7 @@ def test_columns_with_odd_names(tmp_path):
     names = ['a"b', "a b", "select", "a.b", "日本", "i", "k0", "u", "n", "farthing_table"]
     table = pa.table({name: ["x", "y"] for name in names})
     pq.write_table(table, tmp_path / "odd.parquet")
-    for source in (table, tmp_path / "odd.parquet", pl.from_arrow(table), duckdb.connect().from_arrow(table)):
+    for source in (table, tmp_path / "odd.parquet", pl.from_arrow(table), CONNECTION.from_arrow(table)):
         engine = open_table(source)
 
         assert [count(engine, (name,), {name: ["y", "z"]}) for name in names] == [[1, 0]] * len(names)

@@ -115,7 +115,10 @@ def refused():
     except DataError as error:
         return "forked this one" in str(error)
 
-assert 0 == ended(forked(refused))
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if refused() else 7)  # DuckDB 2.0 crashes where a child destroys its parent's relation, as sys.exit does
+assert 0 == ended(pid)
 assert not session.history()
 assert good(ask(session, 1))
 """
@@ -128,7 +131,12 @@ def test_workers_answer_and_end(program, tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", HEAD + program, tmp_path], capture_output=True, text=True, timeout=240, check=False
     )
-    assert (0, "") == (ran.returncode, ran.stderr)
+    told = [line for line in ran.stderr.splitlines() if not line.startswith(LEAKS)]
+    assert (0, []) == (ran.returncode, told)
+
+
+LEAKS = ("nanobind: ", " - ", "See https://nanobind")
+"""What DuckDB 2.0.0 prints in a child that ends with its parent's connections open, as it must."""
 
 
 def rested(books):

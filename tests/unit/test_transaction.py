@@ -616,11 +616,12 @@ def test_no_module_of_the_session_begins_a_thread() -> None:
     assert not begun
 
 
-def test_an_interrupt_of_the_engine_stays_one() -> None:
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), None])
+def test_an_interrupt_of_the_engine_stays_one(cause: KeyboardInterrupt | None) -> None:
     """DuckDB says that a query was interrupted; farthing says that it was Ctrl-C, and books it like any failure."""
 
     def stopped(_: Any) -> Any:
-        raise RuntimeError("Query interrupted") from KeyboardInterrupt()
+        raise RuntimeError("Query interrupted") from cause
 
     with opened() as session, pytest.raises(KeyboardInterrupt) as caught:
         session._engine._run(None, SelectText("SELECT 1", {}), stopped)

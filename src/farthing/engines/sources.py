@@ -78,9 +78,25 @@ class Files:
         return {}
 
     def scan(self) -> str:
-        """Return the scan of exactly these files, which are Parquet: CSV is read by `engines.reading`."""
+        """Return the scan of exactly these files, which are Parquet: CSV is read by `engines.reading`.
+
+        Guarantee: what is computed of one row does not depend on the rows beside it.
+        Proof: [PR 17883 of DuckDB] the statistics of a column of reals leave NaN out, and DuckDB would take conditions
+            for TRUE that all but NaN meet: always on a column as it is stored, from DuckDB 2 on in arithmetic with it,
+            too. `can_have_nan` says that the greatest value may be NaN.
+        Assumes: the files' statistics are true of all other values.
+        Rounds: nothing.
+        """
+        return self._scan(", can_have_nan = true")
+
+    def scan_of_numbers(self) -> str:
+        """Return the scan for questions that read no column with NaN: of any condition it skips what it can."""
+        return self._scan("")
+
+    def _scan(self, options: str) -> str:
+        """Return a scan of the files."""
         paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
-        return f"read_parquet([{paths}])"
+        return f"read_parquet([{paths}]{options})"
 
     def load(self, columns: tuple[str, ...] | None) -> Any:
         """Return a stream of columns in which text that is not UTF-8 is NULL, where DuckDB could not scan them.
@@ -375,8 +391,12 @@ def from_polars(frame: Any) -> Arrow:
     return Arrow(read, categories=declared, opened_by=os.getpid())
 
 
-def from_relation(relation: Any) -> Arrow:
+def from_relation(relation: Any, connection: Any = None) -> Arrow:
     """Return a DuckDB relation as a source: it runs on its own connection and streams into ours.
+
+    Args:
+        relation: the relation.
+        connection: its connection, where nobody else keeps it: in DuckDB 1.4 the relation does not.
 
     UHUGEINT is read as DOUBLE: DuckDB hands it over as decimals of 128 bits with a sign, negative from 2^127 on.
     """
@@ -388,7 +408,7 @@ def from_relation(relation: Any) -> Arrow:
         doubles = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in wide)
         relation = relation.project(f"* REPLACE ({doubles})")
 
-    def read(columns: tuple[str, ...] | None) -> Any:
+    def read(columns: tuple[str, ...] | None, _kept: Any = connection) -> Any:
         chosen = relation.limit(0) if columns is None else relation.project(", ".join(map(quoted, columns)))
         return pa.RecordBatchReader.from_stream(chosen)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,6 +29,20 @@ _SETTINGS: Final = {
 """The last one: where tables meet, DuckDB would make filters of the rows of one and hand them to what reads the other.
 pyarrow reads tables in memory, and fails on some filters (whole numbers from 2^63 on, days after 9999, views of text):
 a row of one table would decide between an answer and an error."""
+
+
+_DEFAULT: Final[list[Any]] = []
+"""The connection of DuckDB's own, which it makes when it scans Arrow, and closes when the process ends."""
+
+
+def _leave_default() -> None:
+    """Leave it alone, in a forked child: to close it waits for threads that are the parent's."""
+    for connection in _DEFAULT:
+        abandon(connection)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_default)
 
 
 class OpenedDatabase(NamedTuple):
@@ -72,9 +87,7 @@ def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
     """Return a DuckDB that can read the sources' files, and write into its folder, and do nothing else."""
     import duckdb
 
-    # DuckDB makes a connection of its own when it scans Arrow, and closes it when the process ends: a forked child must
-    # not, since that waits for threads that are the parent's.
-    abandon(duckdb.default_connection())
+    _DEFAULT[:] = [duckdb.default_connection()]
     connection = duckdb.connect(":memory:", config=dict(_SETTINGS))
     source = next(iter(sources.values()))
     with suppress(duckdb.Error):
@@ -84,9 +97,7 @@ def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
         for view, source in sources.items():  # the last one is what failed
             scan = source.scan()
             if scan is not None:
-                nulls = ", ".join(f"NULL AS {quoted(name)}" for name in sorted(held_back(source)))
-                columns = f"* REPLACE ({nulls})" if nulls else "*"
-                connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT {columns} FROM {scan}")
+                connection.execute(f"CREATE VIEW {quoted(view)} AS {selected(source, scan)}")
         paths = [path for each in sources.values() if each.scan() is not None for path in each.files]
         if paths:
             connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
@@ -95,6 +106,18 @@ def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
         return connection
     connection.close()
     raise unreadable(source)
+
+
+def selected(source: RowSource, scan: str) -> str:
+    """Return the SELECT of a table's columns from a scan of it, NULL for those that DuckDB does not scan."""
+    nulls = ", ".join(f"NULL AS {quoted(name)}" for name in sorted(held_back(source)))
+    return f"SELECT * REPLACE ({nulls}) FROM {scan}" if nulls else f"SELECT * FROM {scan}"
+
+
+def of_numbers(source: RowSource) -> str:
+    """Return the SELECT of a table of files for a question that reads no NaN of it."""
+    assert isinstance(source, Files), "others are not scanned"  # noqa: S101
+    return selected(source, source.scan_of_numbers())
 
 
 def held_back(source: RowSource) -> frozenset[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.engines.bounded import bounded
+from farthing.engines.bounded import bounded, gathering
 from farthing.engines.duck.cells import INFINITY
-from farthing.engines.duck.database import database, held_back, unreadable
+from farthing.engines.duck.database import database, held_back, of_numbers, unreadable
 from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found, histogram, measuring, spreading
 from farthing.engines.duck.per_unit import check, made
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation
@@ -23,6 +22,7 @@ from farthing.engines.reading.footers import packed
 from farthing.engines.sources import Arrow, Files
 from farthing.errors import InvalidKeys
 from farthing.plain_arrays import arrow_array, numbers_of
+from farthing.query.per_unit import parts_of
 from farthing.query.schema import REAL_TYPES, Schema, Type
 
 if TYPE_CHECKING:
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     from farthing.engines.sources import RowSource
     from farthing.query.aggregates import Quantile
     from farthing.query.crossing import Crossing
-    from farthing.query.expressions import Scalar
+    from farthing.query.expressions import Expression, Scalar
     from farthing.query.query import Query
 
 
 _MOST_AT_ONCE: Final = 1 << 20
 """How many groups one query is asked about, where no unit has to choose among all of them."""
+
+_STOPPED: Final = ("Query interrupted",)
+"""Ctrl-C, in DuckDB's words: DuckDB 1 names the interrupt as its cause."""
 
 
 class DuckDBEngine:
@@ -141,7 +144,7 @@ class DuckDBEngine:
 
     def _pass(self, asked: BoundedQuery, hash_key: int) -> NDArray[np.int64]:
         """Return the measures that one pass over the cells gives."""
-        found = made(asked, self._looked_up(asked))
+        found = made(asked, self._catalog)
         step = asked.groups if asked.chooses else _MOST_AT_ONCE
         part = step < asked.groups
         answer, most = self._summed(asked, found.around(measuring(asked, found.catalog, hash_key, part=part)), step)
@@ -174,7 +177,7 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        of = made(asked, self._looked_up(asked))
+        of = made(asked, self._catalog)
         columns = self._run(asked, of.around(histogram(asked, quantile, of.catalog, hash_key)), _arrays)
         order = np.lexsort((columns["leaf"], columns["i"]))
         groups, leaves, counts = (columns[name][order].astype(np.int64) for name in ("i", "leaf", "n"))
@@ -185,16 +188,16 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        of = made(asked, self._looked_up(asked))
+        of = made(asked, self._catalog)
         text = of.around(found(asked, of.catalog, hash_key, shares))
-        table = self._run(asked, text, lambda cursor: cursor.to_arrow_table())
+        table = self._run(asked, text, _table)
         units = np.asarray(numbers_of(table.column("n")), np.int64)
         return FoundGroups(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
         """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
         asked = bounded(query)
-        of = made(asked, self._looked_up(asked))
+        of = made(asked, self._catalog)
         found = self._run(asked, of.around(crossed(asked, crossing, of.catalog, hash_key)), _arrays)
         return filled(crossing, *(found[name] for name in ("s", "i", "n")))
 
@@ -212,7 +215,7 @@ class DuckDBEngine:
         number = f" AND x <= {INFINITY}" if relation.schema.require(column) in REAL_TYPES else ""
         rows = f"SELECT DISTINCT {reader(column, relation.native[column])} AS x FROM {relation.view} AS r"
         sql = f"SELECT x FROM ({rows}) WHERE x IS NOT NULL{number} ORDER BY x"
-        found = self._run(None, SelectText(sql, {relation.view: {column}}), lambda cursor: cursor.to_arrow_table())
+        found = self._run(None, SelectText(sql, {relation.view: {column}}), _table)
         return pa.concat_arrays(found.column("x").chunks) if len(found) else pa.array([], found.schema[0].type)
 
     def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:
@@ -220,7 +223,7 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        of = made(asked, self._looked_up(asked))
+        of = made(asked, self._catalog)
         columns = self._run(asked, of.around(spreading(asked, value, of.catalog, hash_key)), _arrays)
         histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
         for which, units in enumerate(histograms):
@@ -228,23 +231,24 @@ class DuckDBEngine:
             np.add.at(units, np.minimum(columns["place"][here], len(units) - 1), columns["n"][here])
         return Spread(*histograms)
 
-    def _looked_up(self, query: BoundedQuery) -> DuckCatalog:
-        """Return the tables; whether a column of reals that is compared holds NaN is looked up once for each state.
+    def _without_nan(self, query: BoundedQuery, read: Collection[str]) -> bool:
+        """Return whether a reader may skip by a comparison as if no column of reals that is read held NaN.
 
+        Each is looked through once for each state of the files, and only where one of them is compared with a number.
         What is answered does not depend on it. It is asked within a question that is paid, as all rows are.
         """
         own = self._catalog.own
-        asked = {name for name in compared(query.early) if own.native.get(name) == "DOUBLE"} if own.scanned else ()
-        if not asked:
-            return self._catalog
+        reals = sorted(name for name in read if own.native[name] in ("FLOAT", "DOUBLE"))
+        if not own.scanned or compared(*_conditions(query)).isdisjoint(reals):
+            return False
         state = self.identity()
-        for name in asked:
-            if (state, name) not in self._numbers:
-                sql = f"SELECT coalesce(bool_or(isnan({row(name)})), FALSE)::INTEGER AS n FROM {own.view} AS r"
-                found = self._run(None, SelectText(sql, {own.view: {name}}), _arrays)
-                self._numbers[state, name] = not found["n"][0]
-        ordered = frozenset(name for name in asked if self._numbers[state, name])
-        return replace(self._catalog, own=replace(own, ordered=ordered)) if ordered else self._catalog
+        new = [name for name in reals if (state, name) not in self._numbers]
+        if new:
+            told = (f"coalesce(bool_or(isnan({row(name)})), FALSE)::INTEGER AS n{at}" for at, name in enumerate(new))
+            question = SelectText(f"SELECT {', '.join(told)} FROM {own.view} AS r", {own.view: set(new)})
+            found = self._run(None, question, _arrays)
+            self._numbers |= {(state, name): not found[f"n{at}"][0] for at, name in enumerate(new)}
+        return all(self._numbers[state, name] for name in reals)
 
     def _run(
         self,
@@ -257,6 +261,7 @@ class DuckDBEngine:
         import duckdb
         import pyarrow as pa
 
+        numbers = query is not None and self._without_nan(query, question.columns.get(TABLE, ()))
         held = {view for view, read in question.columns.items() if self._is_held(view, read)}
         anew = {view for view, read in question.columns.items() if self._scans_text(view, read)} - held
         streams = any(_is_stream(self._sources[view]) for view in question.columns)
@@ -264,9 +269,13 @@ class DuckDBEngine:
             try:
                 with turn(taken=streams), closing(self._connection.cursor()) as cursor:
                     self._hand_over(cursor, query, question, loaded, groups)
+                    if numbers and TABLE not in loaded:
+                        cursor.execute(f"CREATE TEMP VIEW {TABLE} AS {of_numbers(self._sources[TABLE])}")
+                    if fetch is _table:  # of what `execute` returns a table would be a copy
+                        return fetch(cursor.sql(question.sql))
                     return fetch(cursor.execute(question.sql))
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError, ValueError) as error:
-                stopped = isinstance(error.__cause__, KeyboardInterrupt)  # Ctrl-C, in DuckDB's words
+                stopped = isinstance(error.__cause__, KeyboardInterrupt) or error.args == _STOPPED
             if stopped:
                 raise KeyboardInterrupt
         raise engine_failed()  # outside of any handler: what the engine said is not even its context
@@ -352,11 +361,21 @@ def _numbered(columns: list[pa.Array], places: NDArray[np.int32]) -> Any:
     return pa.table({"i": arrow_array(places), **named})
 
 
-def _arrays(cursor: Any) -> dict[str, NDArray[np.int64]]:
+def _arrays(result: Any) -> dict[str, NDArray[np.int64]]:
     """Return an answer as whole numbers, column by column."""
     import numpy as np
 
-    return {name: np.asarray(column) for name, column in cursor.fetchnumpy().items()}
+    return {name: np.asarray(column) for name, column in result.fetchnumpy().items()}
+
+
+def _table(relation: Any) -> pa.Table:
+    """Return an answer as a table."""
+    return relation.to_arrow_table()
+
+
+def _conditions(query: BoundedQuery) -> list[Expression | None]:
+    """Return the conditions by which a question's readers may drop rows: its own, and those of its derived rows."""
+    return [query.early, *(gathering(part, query).early for each in query.derived for part in parts_of(each))]
 
 
 def _is_stream(source: RowSource) -> bool:

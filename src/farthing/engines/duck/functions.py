@@ -1,9 +1,9 @@
 """The functions of the language as DuckDB SQL: total, each the same as `engines.evaluate` tells it.
 
-DuckDB raises where whole numbers leave their type, on logarithms and roots out of range, and on most bad casts; it has
-infinities and NaN where the language has NULL. So whole numbers are added and multiplied with 128 bits and brought back
-by TRY_CAST behind `greatest`, real operands are tamed first, and what may raise stands behind CASE, whose branches
-DuckDB runs on the rows that reach them only.
+DuckDB raises where whole numbers leave their type or are divided by 0 (from DuckDB 2 on), on logarithms and roots out
+of range, and on most bad casts; it has infinities and NaN where the language has NULL. So whole numbers are added and
+multiplied with 128 bits and brought back by TRY_CAST behind `greatest`, real operands are tamed first, and what may
+raise stands behind CASE, whose branches DuckDB runs on the rows that reach them only.
 """
 
 from __future__ import annotations
@@ -216,6 +216,8 @@ def _whole(function: FunctionName, arguments: Sequence[Text], constants: Sequenc
         above, below = (f"CAST({argument.sql} AS BIGINT)" for argument in arguments)
         return Text(_ARITHMETIC[function].format(above, below), Type.INTEGER, level)
     operands = [f"CAST({argument.sql} AS HUGEINT)" for argument in arguments]
+    if divides:  # by 0 DuckDB 1 gives NULL, and DuckDB 2 raises
+        operands[1] = f"nullif({operands[1]}, 0)"
     return Text(_int64(_ARITHMETIC[function].format(*operands)), Type.INTEGER, level)
 
 

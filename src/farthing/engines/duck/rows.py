@@ -39,7 +39,6 @@ class DuckRelation:
         public: whether it is not a unit's; the protected table itself is not.
         packed: the columns that are stored as dictionaries much shorter than the column. What an engine computes does
             not depend on it, only how fast.
-        ordered: the columns of doubles in files that are known to hold no NaN; again only for how fast.
         scanned: whether files are scanned, whose readers can skip rows.
     """
 
@@ -48,7 +47,6 @@ class DuckRelation:
     schema: Schema
     public: bool = False
     packed: frozenset[str] = frozenset()
-    ordered: frozenset[str] = frozenset()
     scanned: bool = False
 
 
@@ -80,7 +78,7 @@ class DuckRows:
         self._shown: dict[str, Text] = {}
         self._numbered = False
         own = catalog.own
-        told = {part: exactly(part, own.native, own.ordered) for part in conjuncts(query.early) if own.scanned}
+        told = {part: exactly(part, own.native) for part in conjuncts(query.early) if own.scanned}
         self._skipping = {part: one for part, one in told.items() if one is not None}
 
     @property

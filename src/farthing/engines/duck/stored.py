@@ -1,8 +1,9 @@
 """Comparisons as a file's reader may see them: with the column as it is stored, so that whole row groups are skipped.
 
 A reader of Parquet skips by the least and the greatest value of a row group, which NaN does not count among: under a
-condition that NaN meets, a row with NaN would count or not depending on what other rows are beside it. So such a
-condition is handed over only where a column is known to hold none.
+condition that NaN meets, a row with NaN would count or not depending on what other rows are beside it. So readers are
+told that NaN may be there (`Files.scan`), and skip what they can as if it were; only where none of the reals that a
+question reads holds any they are told nothing (`DuckDBEngine`).
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ MOST_DIGITS: Final = 15
 """Decimals of no more digits are different doubles, each the nearest one."""
 
 
-def compared(condition: Expression | None) -> frozenset[str]:
-    """Return the columns that a condition compares with a number, each by itself."""
-    found = (_number(part) for part in conjuncts(condition))
+def compared(*conditions: Expression | None) -> frozenset[str]:
+    """Return the columns that conditions compare with a number, each by itself."""
+    found = (_number(part) for condition in conditions for part in conjuncts(condition))
     return frozenset(one[0] for one in found if one is not None)
 
 
-def exactly(part: Expression, native: Mapping[str, str], ordered: frozenset[str]) -> tuple[str, str] | None:
+def exactly(part: Expression, native: Mapping[str, str]) -> tuple[str, str] | None:
     """Return a part of a condition as a comparison of the stored column, with the column's name; None for others.
 
     Guarantee: a row meets the comparison, whatever rows are beside it, exactly if it meets the part.
     Proof: docs/proofs/engines.bounded.md, "What a reader may skip".
-    Assumes: columns in `ordered` hold no NaN; decimals of at most 15 digits are cast to the nearest double.
+    Assumes: who skips rows takes NaN into account; decimals of at most 15 digits are cast to the nearest double.
     Rounds: the constant of a decimal to the next one that the column can hold, on the side that changes nothing.
 
-    >>> exactly(Compare(Column("x"), Operator.GE, Literal(2)), {"x": "DOUBLE"}, frozenset({"x"}))
+    >>> exactly(Compare(Column("x"), Operator.GE, Literal(2)), {"x": "DOUBLE"})
     ('x', 'r."x" >= (2.0)::DOUBLE')
     """
     found = _number(part)
@@ -48,7 +49,7 @@ def exactly(part: Expression, native: Mapping[str, str], ordered: frozenset[str]
         return None
     name, operator, value = found
     kind = native.get(name, "")
-    if kind == "DOUBLE" and name in ordered:
+    if kind == "DOUBLE":
         return name, f"{row(name)} {operator.value} {double(value)}"
     digits = _DECIMAL.fullmatch(kind)
     if digits is not None and int(digits[1]) <= MOST_DIGITS:

@@ -32,14 +32,16 @@ def rescanned(load: Callable[[], Any], *, alone: bool = False) -> Any:
 
     Args:
         load: returns the rows, a table or a stream; the same ones each time.
-        alone: whether two streams cannot be read side by side, as those of one connection: then all rows are held.
+        alone: whether two streams cannot be read side by side, as those of one connection: then all rows are held, as
+            they are for DuckDB 1.4, which asks for one stream and reads it at every scan.
     """
+    import duckdb
     import pyarrow as pa
 
     first = load()
     if not isinstance(first, pa.RecordBatchReader):
         return first
-    return first.read_all() if alone else Rescanned(first, load)
+    return first.read_all() if alone or duckdb.__version__.startswith("1.4.") else Rescanned(first, load)
 
 
 class Rescanned:

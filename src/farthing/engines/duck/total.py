@@ -42,7 +42,7 @@ BOUNDED: Final[dict[str, str]] = {
 FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("ABS", "FLOOR", "CEIL", "TRUNC", "ROUND", "SIGN"), "of doubles or of 128 bits"),
     **dict.fromkeys(("SQRT", "LN", "LOG", "EXP", "POWER"), "behind CASE, on the values where they are defined only"),
-    **dict.fromkeys(("COALESCE", "LEAST", "GREATEST", "CASE", "IF"), "choices among values"),
+    **dict.fromkeys(("COALESCE", "LEAST", "GREATEST", "NULLIF", "CASE", "IF"), "choices among values"),
     **dict.fromkeys(("SUM", "COUNT", "MIN", "MAX", "GROUPING"), "of numbers on the grid, and of rows"),
     **dict.fromkeys(("ROW_NUMBER", "DENSE_RANK", "FIRST_VALUE"), "windows over cells, and over a unit's rows"),
     **dict.fromkeys(("RANK", "LAG", "LEAD", "LAST_VALUE"), "windows over a unit's rows"),

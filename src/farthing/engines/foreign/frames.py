@@ -13,7 +13,7 @@ def from_ibis(table: Any) -> Arrow:
     """Return an ibis table of DuckDB or Polars as a source: it runs on its own connection and streams into ours."""
     connection = table.get_backend()
     if connection.name == "duckdb":
-        return from_relation(connection.con.sql(str(connection.compile(table))))
+        return from_relation(connection.con.sql(str(connection.compile(table))), connection)
 
     def read(columns: tuple[str, ...] | None) -> Any:
         return (table.limit(0) if columns is None else table.select(list(columns))).to_pyarrow()

@@ -124,7 +124,7 @@ class CsvFiles:
         cursor = self._casts.get().cursor()
         try:
             cursor.register("lines", texts)
-            return list(cursor.execute(f"SELECT {sql} FROM lines").to_arrow_table().cast(schema).to_batches())
+            return list(cursor.sql(f"SELECT {sql} FROM lines").to_arrow_table().cast(schema).to_batches())
         finally:
             cursor.close()
 

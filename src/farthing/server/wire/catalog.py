@@ -163,7 +163,7 @@ class EmptyTables:
             tree = plain.transform(_ours)
             if isinstance(tree, exp.Query) and _is_cheap(tree):
                 with self._turn():
-                    found = self._engine.execute(_limited(tree).sql(dialect="duckdb")).to_arrow_table()
+                    found = self._engine.sql(_limited(tree).sql(dialect="duckdb")).to_arrow_table()
             else:
                 found = _nothing(plain)
         except duckdb.InterruptException:

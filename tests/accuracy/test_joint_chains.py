@@ -71,6 +71,18 @@ def test_bins_that_are_louder_than_told_are_caught():
     assert misses(made, leaf, state).sum(axis=0).max() > limit
 
 
+def test_a_threshold_beyond_all_rows_is_not_gone_on_with():
+    """At a coarse rank it seems near the last decile, but no look can ever prove that: the cap is not spent on it."""
+    leaf = np.arange(100).repeat(100)
+    place, count = np.unique(leaf, return_counts=True)
+    group = np.repeat(np.arange(20), len(place))
+    ranks = Ranks.of(group, np.tile(place, 20), np.tile(count, 20), groups=20, leaves_log2=LEAVES_LOG2)
+
+    state = plan(0.2, (0.1, 0.5, 0.9)).run(ShownJointRanks(ranks, 1, seeded(20)).show, groups=20)
+
+    assert state.trail.paid.max() < (1 << 44) / 16
+
+
 @settings(max_examples=15)
 @given(st.floats(0, 1), st.integers(1, 12), st.integers(1, 12), st.floats(1e-6, 0.5), st.integers(0, 6))
 def test_a_sum_of_bins_reaches_no_further_than_told(share, under, over, chance, scale_log2):

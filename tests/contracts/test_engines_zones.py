@@ -38,7 +38,7 @@ from farthing.sql import parse_predicate
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
 ABROAD = [*SERVERS, *(pytest.param(kind, marks=pytest.mark.thorough) for kind in IN_PROCESS)]
-EMBEDDED = ["s", "ms", "us", "ns", "dictionary", "parquet", "csv", "pandas", "polars", "lazy", "relation", "ibis"]
+EMBEDDED = ["s", "ms", "us", "ns", "dictionary", "parquet", "fine", "csv", "pandas", "polars", "lazy", "relation", "ibis"]
 KINDS = {"z": Type.TIMESTAMP, "v": Type.INTEGER}
 SCHEMA = Schema.of(KINDS)
 TIMES = [
@@ -69,6 +69,9 @@ def opened(kind, folder):  # noqa: PLR0911  # one return a kind
             return open_table(data.set_column(0, "z", data.column("z").dictionary_encode()), name="data")
         case "parquet":
             pq.write_table(zoned(), folder / "data.parquet")
+            return open_table(folder / "data.parquet")
+        case "fine":
+            pq.write_table(zoned("ns"), folder / "data.parquet")
             return open_table(folder / "data.parquet")
         case "csv":
             lines = [f"{'' if row['z'] is None else row['z'].isoformat() + 'Z'},{row['v']}" for row in ROWS]

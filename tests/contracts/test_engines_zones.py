@@ -38,7 +38,21 @@ from farthing.sql import parse_predicate
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
 ABROAD = [*SERVERS, *(pytest.param(kind, marks=pytest.mark.thorough) for kind in IN_PROCESS)]
-EMBEDDED = ["s", "ms", "us", "ns", "dictionary", "parquet", "fine", "csv", "pandas", "polars", "lazy", "relation", "ibis"]
+EMBEDDED = [
+    "s",
+    "ms",
+    "us",
+    "ns",
+    "dictionary",
+    "parquet",
+    "fine",
+    "csv",
+    "pandas",
+    "polars",
+    "lazy",
+    "relation",
+    "ibis",
+]
 KINDS = {"z": Type.TIMESTAMP, "v": Type.INTEGER}
 SCHEMA = Schema.of(KINDS)
 TIMES = [
@@ -59,7 +73,7 @@ def zoned(unit="us", zone="America/St_Johns", rows=ROWS):
 CONNECTION = duckdb.connect()
 
 
-def opened(kind, folder):  # noqa: PLR0911  # one return a kind
+def opened(kind, folder):  # noqa: C901, PLR0911  # one return a kind
     """Return the engine of the rows as one kind of table."""
     match kind:
         case "s" | "ms" | "us" | "ns":

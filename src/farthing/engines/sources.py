@@ -428,10 +428,7 @@ def from_relation(relation: Any, connection: Any = None) -> Arrow:
 
 
 def _kinds(relation: Any, names: Sequence[str] = ()) -> list[tuple[str, Any]]:
-    """Return columns of a relation with their types, all if none is named; refuse one that could not run now.
-
-    No row takes part: what its connection is doing, and whether the table is there, decide.
-    """
+    """Return columns of a relation with their types, all if none is named; refuse one that could not run now, whatever its rows."""
     import duckdb
 
     with suppress(duckdb.Error), turn(taken=True):

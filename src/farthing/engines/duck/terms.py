@@ -25,7 +25,6 @@ _FINE: Final = "TIMESTAMPTZ_NS"
 """Nanoseconds with a zone, as pandas writes them to Parquet: a type of its own from DuckDB 2 on."""
 
 
-
 def canonical_type(native: str) -> Type:
     """Return our type of a DuckDB type."""
     if native.startswith("DECIMAL"):

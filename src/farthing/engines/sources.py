@@ -428,7 +428,7 @@ def from_relation(relation: Any, connection: Any = None) -> Arrow:
 
 
 def _kinds(relation: Any, names: Sequence[str] = ()) -> list[tuple[str, Any]]:
-    """Return columns of a relation with their types, all if none is named; refuse one that could not run now, whatever its rows."""
+    """Return columns of a relation with their types, all if none is named; refuse one that cannot run now."""
     import duckdb
 
     with suppress(duckdb.Error), turn(taken=True):

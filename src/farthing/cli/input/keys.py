@@ -175,7 +175,7 @@ def from_file(column: str, source: str, kind: str, sources: Sources) -> Any:
     if not colon or not path or not name:
         raise InvalidKeys(f"keys of {column!r} name no column", rule="@FILE:COLUMN", got="@" + source, next_step=HOW)
     file = sources.folder / path
-    if not os.path.isfile(file):  # a name that no file can have is no error here
+    if not os.path.isfile(file):  # noqa: PTH113  # a name that no file can have is no error here
         raise DataError(
             "the file of keys does not exist",
             got=shown_address(path) if is_address(path) else file,

@@ -214,7 +214,7 @@ def test_engines_in_process_in_short(kind):
     pytest.param("bigquery", "equal", "{0} = {1}", Compare(Column("float0"), Operator.EQ, Column("float1")),
                  marks=SPOKEN_IN_SHORT["bigquery"]),
     ("databricks", "upper", "UPPER({0})", Call(FunctionName.UPPER, (Column("string0"),))),
-    ("snowflake", "mod", "MOD({1}, {0})", Call(FunctionName.MODULO, (Column("integer0"), Literal(3)))),
+    ("snowflake", "mod", "MOD({0}, {1} + 1)", Call(FunctionName.MODULO, (Column("integer0"), Literal(3)))),
     ("trino", "days", "DATE_DIFF('DAY', {1}, {0})",
      Call(FunctionName.DAYS_BETWEEN, (Column("date0"), Cast(Column("timestamp1"), Type.DATE)))),
     ("clickhouse", "length", "toInt64(length({0}))", Call(FunctionName.LENGTH, (Column("string0"),))),

@@ -145,3 +145,35 @@ def test_empty_groups_are_given_up():
     assert not state.met.any()
     assert state.trail.paid.max() < 1 << 40
     assert state.trail.paid.mean() < 0.4 * (1 << 40)
+
+
+def test_each_round_has_one_set_of_thresholds_and_owners():
+    """Chains go on between the thresholds they began with, also where rows are known and then again not."""
+    groups, leaf = np.repeat(np.arange(100), 20), np.random.default_rng(20).integers(0, 1024, 2000)
+    key, count = np.unique(groups * 1024 + leaf, return_counts=True)
+    ranks = Ranks.of(key // 1024, key % 1024, count, groups=100, leaves_log2=LEAVES_LOG2)
+
+    trail = plan(0.1, cap=1 << 46).run(ShownJointRanks(ranks, 1, seeded(20)).show, groups=100).trail
+
+    same = (trail.rounds[1:] == trail.rounds[:-1]) & (trail.rounds[1:] >= 0)
+    assert same.any()
+    assert (trail.places[1:] == trail.places[:-1]).all(axis=1)[same].all()
+    assert (trail.owners[1:] == trail.owners[:-1]).all(axis=1)[same].all()
+    assert (trail.levels[1:] > trail.levels[:-1])[same].all()
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_the_last_level_of_all_is_the_last_look(rows):
+    """At a cap beyond it, groups with hardly a row are given up there; nothing is shown twice at one level."""
+    place = np.full(rows, 512)
+    ranks = Ranks.of(0 * place, place, 0 * place + 1, groups=1, leaves_log2=LEAVES_LOG2)
+    seen = []
+
+    def show(held, farthings, groups):
+        seen.append((int(held.farthings[0]), int(farthings[0])))
+        return ShownJointRanks(ranks, 1, seeded(23)).show(held, farthings, groups)
+
+    plan(0.05, cap=1 << 50, spend=True).run(show, groups=1)
+
+    assert seen
+    assert all(before < after for before, after in seen)

@@ -9,7 +9,7 @@ from accuracy.test_quantile_coverage import BETA, GROUPS, LEAVES_LOG2, ranks_of,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
-from scipy.stats import binom
+from scipy.stats import binom, gamma, nbinom
 
 from farthing.accuracy.joint_chains import JointChains, ShownJointRanks
 from farthing.accuracy.laplace_sums import weighted_reach
@@ -82,6 +82,26 @@ def test_a_sum_of_bins_reaches_no_further_than_told(share, under, over, chance, 
 
     assert total[far / 2 >= half].sum() <= chance + 1e-9
     assert 0 <= any_ < np.inf
+
+
+@pytest.mark.parametrize("bins", [1, 3, 12, 250])
+def test_no_chance_is_too_small_for_a_bound(bins):
+    """Down to 1e-30, what is told beside an exact tail of equal weights is no less, and never much more.
+
+    For 2n standard Laplace variables, E exp(tL) = 1/((1-t)(1+t))^2n: the sum is the difference of two Gamma(2n)
+    variables, and its tail a sum of Gamma tails, each times a chance of a negative binomial.
+    """
+    many, chance = 2 * bins, 10.0 ** -np.arange(1, 31)
+    count = np.array([bins] * len(chance))
+
+    told = weighted_reach(0.5, count, count, chance, np.full(len(chance), 1e9)) / 1e9
+    later = np.arange(1, many + 1)
+    law = nbinom.pmf(many - later, many, 0.5)  # gamma(many) - gamma(many) is gamma(later) with this chance, if above 0
+    exact = (law[:, None] * gamma.sf(2 * told, later[:, None])).sum(axis=0)
+
+    assert (exact <= chance).all()
+    assert (exact >= chance / 10**3).all()
+    assert (np.diff(told) > 0).all()
 
 
 def test_a_round_costs_its_last_level_once():

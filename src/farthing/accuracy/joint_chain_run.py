@@ -210,7 +210,7 @@ class JointChainRun:
 
     def _begin(self, at: Int64, places: Int64, owners: Int64, level: Int64) -> None:
         """Give rounds their parts of beta and their first levels, from what was seen before them."""
-        found, fine = self.seen.worth(at), self.seen.fine(at, (places >= 0).sum(axis=0))
+        found, fine = self.seen.worth(at, self.left[:, at]), self.seen.fine(at, (places >= 0).sum(axis=0))
         self.began[at] = level
         for number in range(self.plan.many):
             mine = (owners == number) & (places >= 0)

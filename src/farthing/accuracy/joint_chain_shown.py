@@ -73,6 +73,9 @@ PART: Final = 0.3
 MORE: Final = 3
 """So many thresholds more may be for a quantile that is not ready, if there is room."""
 
+FAILED: Final = 2.0**-3
+"""Where no more of beta is left, rounds have failed, and what lies between places is not trusted any more."""
+
 _END: Final = np.iinfo(np.int64).max
 
 
@@ -238,15 +241,18 @@ class SeenRounds:
             out[number] = need > cap
         return out & (self.newest[at] >= 0)
 
-    def guess(self, at: Int64) -> Guess:
-        """Return where each quantile of some groups seems to be, [quantiles, n]."""
+    def guess(self, at: Int64, left: Float64) -> Guess:
+        """Return where each quantile of some groups seems to be, [quantiles, n]; so much of beta is left to each."""
         goals = np.array([plan.centre for plan in self.plans])
         slack = np.array([_room(plan) for plan in self.plans])
         rows = np.maximum(self.rows(at)[0], 1.0)
-        each = [self._one(one, goals, slack, float(many)) for one, many in zip(at.tolist(), rows, strict=True)]
+        told = zip(at.tolist(), rows, (left <= FAILED).T, strict=True)
+        each = [self._one(one, (goals, slack), float(many), failed) for one, many, failed in told]
         return Guess(*(np.stack(column, axis=1) for column in zip(*each, strict=True)))
 
-    def _one(self, group: int, goals: Float64, slack: Float64, rows: float) -> tuple[Float64 | Int64, ...]:
+    def _one(
+        self, group: int, wanted: tuple[Float64, Float64], rows: float, failed: Flags
+    ) -> tuple[Float64 | Int64, ...]:
         """Return the guesses for one group: what rises with the thresholds and is nearest to what was shown."""
         places, below = self.places[:, :, group], self.below[:, :, group]
         met = (places >= 0) & (self.levels[:, group] >= 0)[:, None]
@@ -263,17 +269,17 @@ class SeenRounds:
         weight = np.concatenate([[EXACT], 1 / variance, [EXACT]])
         order = np.argsort(place, kind="stable")
         place, shown, weight = place[order], shown[order], weight[order]
-        return guessed((place, shown, weight), goals * rows, slack * rows)
+        return guessed((place, shown, weight), wanted[0] * rows, wanted[1] * rows, failed)
 
     def _pair(self, found: Guess, slack: Float64) -> Flags:
         """Return where one leaf seems to hold so many rows that it is the quantile's, whatever its rank."""
         return (found.right - found.left <= 1) & (found.gap > LUMP * slack)
 
-    def worth(self, at: Int64) -> Flags:
+    def worth(self, at: Int64, left: Float64) -> Flags:
         """Return where a round may prove something: where the quantile's place is well enough known before it."""
         if not len(self.levels) or not at.size:
             return np.zeros((len(self.plans), len(at)), np.bool_)
-        found, slack = self.guess(at), self._slack(at)
+        found, slack = self.guess(at, left), self._slack(at)
         return (self.newest[at] >= 0) & self._ready(found, slack)
 
     def _slack(self, at: Int64) -> Float64:
@@ -326,7 +332,7 @@ class SeenRounds:
 
     def _sought(self, at: Int64, active: Flags, proves: Flags, failed: Float64) -> JointWish:
         """Return the next looks where rows are known: the present round goes on, or another one begins."""
-        slack, found = self._slack(at), self.guess(at)
+        slack, found = self._slack(at), self.guess(at, 2.0**-failed)
         need = self._needs(at, slack, np.minimum(STAYS + LONGER * (failed - 1), LONGEST))
         stays = active & proves & self._ready(found, slack) & np.isfinite(need)
         goes_on, last = np.asarray(stays.any(axis=0)), self.level_of(at)

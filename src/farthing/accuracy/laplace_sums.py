@@ -87,7 +87,7 @@ def chernoff_reach(share: float, under: int, over: int, chance: Float64) -> Floa
     Rounds: up, by one part in 2^30.
 
     >>> [round(float(reach), 1) for reach in chernoff_reach(1.0, 0, 1, np.array([1e-9, 1e-30]))]
-    [23.8, 73.1]
+    [24.2, 73.7]
     """
     counts, scales = np.array([under, over]), np.array([1 - share, share])
     used = (counts > 0) & (scales > 0)

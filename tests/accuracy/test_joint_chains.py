@@ -9,7 +9,7 @@ from accuracy.test_quantile_coverage import BETA, GROUPS, LEAVES_LOG2, ranks_of,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
-from scipy.stats import binom
+from scipy.stats import binom, gamma, nbinom
 
 from farthing.accuracy.joint_chains import JointChains, ShownJointRanks
 from farthing.accuracy.laplace_sums import weighted_reach
@@ -101,6 +101,26 @@ def test_a_sum_of_bins_reaches_no_further_than_told(share, under, over, chance, 
     assert 0 <= any_ < np.inf
 
 
+@pytest.mark.parametrize("bins", [1, 3, 12, 250])
+def test_no_chance_is_too_small_for_a_bound(bins):
+    """Down to 1e-30, what is told beside an exact tail of equal weights is no less, and never much more.
+
+    For 2n standard Laplace variables, E exp(tL) = 1/((1-t)(1+t))^2n: the sum is the difference of two Gamma(2n)
+    variables, and its tail a sum of Gamma tails, each times a chance of a negative binomial.
+    """
+    many, chance = 2 * bins, 10.0 ** -np.arange(1, 31)
+    count = np.array([bins] * len(chance))
+
+    told = weighted_reach(0.5, count, count, chance, np.full(len(chance), 1e9)) / 1e9
+    later = np.arange(1, many + 1)
+    law = nbinom.pmf(many - later, many, 0.5)  # gamma(many) - gamma(many) is gamma(later) with this chance, if above 0
+    exact = (law[:, None] * gamma.sf(2 * told, later[:, None])).sum(axis=0)
+
+    assert (exact <= chance).all()
+    assert (exact >= chance / 10**3).all()
+    assert (np.diff(told) > 0).all()
+
+
 def test_a_round_costs_its_last_level_once():
     """What is paid is by how much the rounds rise, however many bins they have; a run without looks pays nothing."""
     _, ranks = small(groups=5)
@@ -162,3 +182,45 @@ def test_empty_groups_are_given_up():
     assert not state.met.any()
     assert state.trail.paid.max() < 1 << 40
     assert state.trail.paid.mean() < 0.4 * (1 << 40)
+
+
+def test_each_round_has_one_set_of_thresholds_and_owners():
+    """Chains go on between the thresholds they began with, also where rows are known and then again not."""
+    groups, leaf = np.repeat(np.arange(100), 20), np.random.default_rng(20).integers(0, 1024, 2000)
+    key, count = np.unique(groups * 1024 + leaf, return_counts=True)
+    ranks = Ranks.of(key // 1024, key % 1024, count, groups=100, leaves_log2=LEAVES_LOG2)
+
+    trail = plan(0.1, cap=1 << 46).run(ShownJointRanks(ranks, 1, seeded(20)).show, groups=100).trail
+
+    same = (trail.rounds[1:] == trail.rounds[:-1]) & (trail.rounds[1:] >= 0)
+    assert same.any()
+    assert (trail.places[1:] == trail.places[:-1]).all(axis=1)[same].all()
+    assert (trail.owners[1:] == trail.owners[:-1]).all(axis=1)[same].all()
+    assert (trail.levels[1:] > trail.levels[:-1])[same].all()
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_the_last_level_of_all_is_the_last_look(rows):
+    """At a cap beyond it, groups with hardly a row are given up there; nothing is shown twice at one level."""
+    place = np.full(rows, 512)
+    ranks = Ranks.of(0 * place, place, 0 * place + 1, groups=1, leaves_log2=LEAVES_LOG2)
+    seen = []
+
+    def show(held, farthings, groups):
+        seen.append((int(held.farthings[0]), int(farthings[0])))
+        return ShownJointRanks(ranks, 1, seeded(23)).show(held, farthings, groups)
+
+    plan(0.05, cap=1 << 50, spend=True).run(show, groups=1)
+
+    assert seen
+    assert all(before < after for before, after in seen)
+
+
+def test_quantiles_between_lumps_are_found():
+    """Rounds that fail on a plateau of equal ranks do not use up beta: four lumps, of which each quantile is one."""
+    lump, rows = np.tile([0, 300, 600, 900], 25), np.full(100, 750)
+    ranks = Ranks.of(np.repeat(np.arange(25), 4), lump, rows, groups=25, leaves_log2=LEAVES_LOG2)
+
+    state = plan(0.1, (0.1, 0.5, 0.9), cap=1 << 45).run(ShownJointRanks(ranks, 3, seeded(25)).show, groups=25)
+
+    assert state.met.mean() > 0.9

@@ -378,8 +378,15 @@ PRICES = (
     _one(
         "a round of bins charged less than it rose",
         "accuracy/joint_chain_run.py",
-        "        trail.paid[at] += LEVELS[level] - held\n",
-        "        trail.paid[at] += (LEVELS[level] - held) // 2\n",
+        "        trail.paid[at] += LEVELS[level] - ahead.farthings\n",
+        "        trail.paid[at] += (LEVELS[level] - ahead.farthings) // 2\n",
+        "pure quantiles together",
+    ),
+    _one(
+        "a round of bins carried on between other thresholds",
+        "accuracy/joint_chain_shown.py",
+        "np.where(begins, wish.places, places)",
+        "wish.places",
         "pure quantiles together",
     ),
     _one(

@@ -156,6 +156,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the chains of a pure quantile carried on by two",
         "looks at several quantiles booked without their counts",
         "a round of bins charged less than it rose",
+        "a round of bins carried on between other thresholds",
     ),
     "no more is measured than was reserved for it": (
         "a pilot whose proportions add up to more than it buys",

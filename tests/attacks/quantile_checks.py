@@ -25,14 +25,17 @@ def pure_quantiles() -> tuple[str, ...]:
 
 
 def pure_together() -> tuple[str, ...]:
-    """Return whether quartiles under a pure budget were charged less than the last levels of their rounds."""
+    """Return whether rounds of quartiles under a pure budget were charged less than their last levels, or changed."""
     with farthing.Session(TABLE, budget=farthing.Budget(epsilon=20)) as session:
         paid = session.quantile("x", (0.25, 0.5, 0.75), rank=0.05, **ASKED).paid.farthings
         trail = joint_chains.standing_in(session._ledger.load(session.history()[-1].question).blob).trail
     assert trail is not None  # something was paid
-    looks = zip(trail.rounds[:, 0].tolist(), trail.levels[:, 0].tolist(), strict=True)
+    looks = list(zip(trail.rounds[:, 0].tolist(), trail.levels[:, 0].tolist(), strict=True))
     last = {number: int(LEVELS[level]) for number, level in looks if number >= 0}
-    return (f"{paid} farthings paid for rounds of {sum(last.values())}",) * (paid < sum(last.values()))
+    kept = {(number, *places) for (number, _), places in zip(looks, trail.places[:, :, 0].tolist(), strict=True)}
+    moved = sum(number >= 0 for number, *_ in kept) - len(last)
+    told = (f"{paid} farthings paid for rounds of {sum(last.values())}",) * (paid < sum(last.values()))
+    return (*told, *(f"{moved} times another set of thresholds in a round",) * (moved > 0))
 
 
 def _charged() -> tuple[str, ...]:

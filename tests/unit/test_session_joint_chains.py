@@ -1,14 +1,21 @@
 """Several quantiles of one column under a pure budget: one question in the books, in plans, and when asked again."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from unit.test_session_joint_quantiles import BY, SQL, ask, asked, opened
 
 from farthing import Budget
+from farthing.accuracy.joint_chain_run import JointChainTrail
 from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.errors import LedgerError
+from farthing.ledger.entry import Receipt
 from farthing.mechanisms.gaussian import worst_cost
-from farthing.session.answering.joint_chains import blob_of, standing_in
+from farthing.planning.joint_quantiles import JointStanding
+from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding
+from farthing.session.answering.joint_chains import JointChainsMethod, blob_of, standing_in
 from farthing.session.core.records import write_blob
 
 PURE = Budget(epsilon=50)
@@ -80,4 +87,23 @@ def test_a_record_is_read_as_it_was_written():
         assert getattr(standing.trail, name).size
         assert np.array_equal(getattr(again.trail, name), getattr(standing.trail, name))
     with pytest.raises(LedgerError):
-        standing_in(write_blob({}, {b"farthing-pure-quantiles-1": b'[[{"rank": 1}]]'}))
+        standing_in(write_blob({}, {b"farthing-pure-quantiles-2": b'[[{"rank": 1}]]'}))
+
+
+def test_a_search_that_begins_again_leaves_what_cost_more():
+    """What a more expensive search measured stays, beside the answers of both; one that cost as much replaces it."""
+
+    def blob(*ranks, paid):
+        trail, none = replace(JointChainTrail.nothing(2, 1), paid=np.array(paid)), np.zeros(2)
+        sought = (QuantileSought(rank, 0.0, 0.0, 0.05, 1 << 40) for rank in ranks)
+        found = tuple(QuantileFound(one, none, none, none, none > 0, none > 0) for one in sought)
+        return blob_of(JointStanding((QuantileStanding(found),), trail))
+
+    receipt, theirs = Receipt(7, "books", 10, "q", 1, exclusive=False), blob(0.01, paid=[4, 7])
+    for paid, stays in (([9, 0], [9, 0]), ([2, 5], [4, 7]), ([4, 7], [4, 7]), ([0, 8], [0, 8]), ([6, 6], [4, 7])):
+        method = JointChainsMethod(SimpleNamespace(max_groups=1), standing_in(theirs), theirs)
+        outcome = SimpleNamespace(blob=blob(0.01, 0.2, paid=paid))
+        merged = standing_in(method.merged(theirs, outcome, receipt))
+
+        assert merged.trail.paid.tolist() == stays
+        assert [one.sought.rank for one in merged.each[0].found] == [0.01, 0.2]

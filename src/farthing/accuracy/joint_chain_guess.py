@@ -37,6 +37,9 @@ WINDOW_NOISE: Final = 2.0
 FITS: Final = 1.8
 """it fits where the squares that are left are so many times their variances, in the mean."""
 
+INSIDE: Final = 0.25
+"""Where rounds have failed, the next place is at least so large a part of the way from either end."""
+
 EXACT: Final = 1e9  # one over the variance of D at both ends of the range
 
 
@@ -60,13 +63,17 @@ class Guess(NamedTuple):
     doubt: Float64
 
 
-def guessed(points: tuple[Float64, Float64, Float64], goal: Float64, slack: Float64) -> tuple[Float64 | Int64, ...]:
+def guessed(
+    points: tuple[Float64, Float64, Float64], goal: Float64, slack: Float64, failed: Flags
+) -> tuple[Float64 | Int64, ...]:
     """Return the guesses of one group, as in `Guess`: by what rises with thresholds and is nearest to what was shown.
 
     Args:
         points: thresholds that rise, rows at or below them, and one over their variances, with both ends of the range.
         goal: float64[quantiles], the rows that are looked for.
         slack: float64[quantiles], by how many they may be off.
+        failed: bool[quantiles], where rounds proved nothing: no line is drawn between places more than a slack apart,
+            so that plateaus of equal ranks are left by halves.
     """
     from scipy.optimize import isotonic_regression
 
@@ -95,6 +102,9 @@ def guessed(points: tuple[Float64, Float64, Float64], goal: Float64, slack: Floa
     good &= (line >= np.minimum(high[f], high[a])) & (line <= np.maximum(low[after], low[b]))
     guess = np.where(good, np.rint(line), guess)
     mixed, apart = np.where(good, sure, mixed), np.where(good, 0.0, apart)
+    inside = high[a] + np.clip(part, INSIDE, 1 - INSIDE) * (low[b] - high[a])
+    halves = failed & (gap > slack) & (low[b] - high[a] > 1)
+    guess, apart = np.where(halves, np.rint(inside), guess), np.where(halves, slack / GAP, apart)
     first, after = np.minimum(high[f], high[a]), np.maximum(low[after], low[b])
     found = (one.astype(np.int64) for one in (high[a], low[b], first, after, guess))
     return (*found, gap, np.hypot(mixed, GAP * apart))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from farthing.accuracy.joint_chain_shown import SeenRounds
+from farthing.accuracy.joint_chain_shown import JointWish, RoundAhead, SeenRounds
 from farthing.accuracy.quantile_chain_run import LEVELS, STEPS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ EVERY: Final = STEPS // 2
 """each of so many, from the first that is fine enough."""
 
 LEAST_LEFT: Final = 2.0**-8
-"""A quantile of which less of beta is left is given up, not met;"""
+"""Where no more of beta than this is left to a quantile, no other round begins for it: it is given up, not met;"""
 
 MOST_ROUNDS: Final = 40
 """and so are all of a group after so many rounds."""
@@ -210,7 +210,7 @@ class JointChainRun:
 
     def _begin(self, at: Int64, places: Int64, owners: Int64, level: Int64) -> None:
         """Give rounds their parts of beta and their first levels, from what was seen before them."""
-        found, fine = self.seen.worth(at), self.seen.fine(at, (places >= 0).sum(axis=0))
+        found, fine = self.seen.worth(at, self.left[:, at]), self.seen.fine(at, (places >= 0).sum(axis=0))
         self.began[at] = level
         for number in range(self.plan.many):
             mine = (owners == number) & (places >= 0)
@@ -266,28 +266,37 @@ class JointChainRun:
             hopeless = self.seen.hopeless(at, self.active[:, at], self.plan.cap)
             self.active[:, at] &= ~hopeless
             at = at[self.open[at]]
-        self.active[:, at] &= (self.left[:, at] >= LEAST_LEFT) & (self.seen.newest[at] < MOST_ROUNDS)
-        at = at[self.open[at]]
-        if not at.size:
-            return
-        wish = self.seen.next(at, self.active[:, at], self.part[:, at], self.left[:, at], self.plan.cap)
-        held = np.where(wish.goes_on, LEVELS[self.seen.level_of(at)], 0)
-        dear = LEVELS[wish.level] - held > self.plan.cap - self.spent[at]
-        self.active[:, at[dear]] = False
+        at, wish = self._wish(at)
+        ahead = self.seen.ahead(at, wish)
+        price = LEVELS[wish.level] - ahead.farthings
+        stops = (price > self.plan.cap - self.spent[at]) | (price <= 0)  # the last level of all is never shown again
+        self.active[:, at[stops]] = False
         if show is None:
-            self.waits[at[~dear]] = True
+            self.waits[at[~stops]] = True
             self.active[:, at] = False
             return
-        at, held = at[~dear], held[~dear]
+        at, level = at[~stops], wish.level[~stops]
         if not at.size:
             return
-        places, owners, level = (one[..., ~dear] for one in (wish.places, wish.owners, wish.level))
-        goes_on = wish.goes_on[~dear]
-        before = np.where(goes_on, self.seen.last_shown(at), 0)
-        shown = show(ShownBins(places, before, held), LEVELS[level], at)
+        ahead = RoundAhead(*(one[..., ~stops] for one in ahead))
+        shown = show(ShownBins(ahead.places, ahead.shown, ahead.farthings), LEVELS[level], at)
         depth, trail = self.depth[at], self.trail
-        trail.rounds[depth, at] = self.seen.newest[at] + ~goes_on
-        trail.levels[depth, at] = level
-        trail.places[depth, :, at], trail.owners[depth, :, at] = places.T, owners.T
+        trail.rounds[depth, at], trail.levels[depth, at] = ahead.number, level
+        trail.places[depth, :, at], trail.owners[depth, :, at] = ahead.places.T, ahead.owners.T
         trail.shown[depth, :, at] = shown.T
-        trail.paid[at] += LEVELS[level] - held
+        trail.paid[at] += LEVELS[level] - ahead.farthings
+
+    def _wish(self, at: Int64) -> tuple[Int64, JointWish]:
+        """Return the next looks, of the groups that go on: for some quantiles no other round may begin."""
+        wish = self._wished(at)
+        ends = (self.left[:, at] <= LEAST_LEFT) | (self.seen.newest[at] + 1 >= MOST_ROUNDS)
+        ends &= self.active[:, at] & ~wish.goes_on
+        if not ends.any():
+            return at, wish
+        self.active[:, at] &= ~ends
+        at = at[self.open[at]]
+        return at, self._wished(at)
+
+    def _wished(self, at: Int64) -> JointWish:
+        """Return what would be best to look at next, for the quantiles that are looked for."""
+        return self.seen.next(at, self.active[:, at], self.part[:, at], self.left[:, at], self.plan.cap)

@@ -73,6 +73,9 @@ PART: Final = 0.3
 MORE: Final = 3
 """So many thresholds more may be for a quantile that is not ready, if there is room."""
 
+FAILED: Final = 2.0**-3
+"""Where no more of beta is left, rounds have failed, and what lies between places is not trusted any more."""
+
 _END: Final = np.iinfo(np.int64).max
 
 
@@ -96,12 +99,35 @@ class Sides(NamedTuple):
 
 
 class JointWish(NamedTuple):
-    """What the next looks are to be."""
+    """What the next looks are to be.
+
+    Attributes:
+        places, owners: int64[thresholds, n], those of another round, where one begins.
+        level: the place in `LEVELS` of the look.
+        goes_on: whether the last round goes on.
+    """
 
     places: Int64
     owners: Int64
     level: Int64
     goes_on: Flags
+
+
+class RoundAhead(NamedTuple):
+    """The round that is looked at next: all of it is of one round.
+
+    Attributes:
+        number: which round it is.
+        places, owners: int64[thresholds, n], its thresholds, and which quantile each is for.
+        shown: int64[thresholds + 1, n], what its bins showed last; 0 where it begins.
+        farthings: at how many farthings; 0 where it begins.
+    """
+
+    number: Int64
+    places: Int64
+    owners: Int64
+    shown: Int64
+    farthings: Int64
 
 
 @dataclass(slots=True, eq=False)
@@ -149,11 +175,24 @@ class SeenRounds:
             return np.zeros(len(at), np.int64)
         return self.levels[np.maximum(self.newest[at], 0), at]
 
-    def last_shown(self, at: Int64) -> Int64:
-        """Return what the bins of the last round of some groups showed, int64[thresholds + 1, n]; 0 before any."""
+    def ahead(self, at: Int64, wish: JointWish) -> RoundAhead:
+        """Return the rounds that are looked at next.
+
+        Guarantee: where a round goes on, its thresholds and owners are those it began with, whatever was wished.
+        Proof: `see` keeps the places and owners of a round with what their bins showed, and all is taken from there.
+        Assumes: nothing.
+        Rounds: nothing.
+        """
+        begins = ~wish.goes_on | (self.newest[at] < 0)
         if not len(self.levels):
-            return np.zeros((self.shown.shape[1], len(at)), np.int64)
-        return self.shown[np.maximum(self.newest[at], 0), :, at].T
+            none = np.zeros((self.shown.shape[1], len(at)), np.int64)
+            return RoundAhead(np.zeros(len(at), np.int64), wish.places, wish.owners, none, none[0])
+        newest = np.maximum(self.newest[at], 0)
+        places, owners, shown = (one[newest, :, at].T for one in (self.places, self.owners, self.shown))
+        return RoundAhead(
+            self.newest[at] + begins, np.where(begins, wish.places, places), np.where(begins, wish.owners, owners),
+            np.where(begins, 0, shown), np.where(begins, 0, LEVELS[self.levels[newest, at]]),
+        )  # fmt: skip
 
     def see(  # noqa: PLR0917  # one look, as it is kept
         self, at: Int64, rounds: Int64, level: Int64, places: Int64, owners: Int64, shown: Int64
@@ -202,15 +241,18 @@ class SeenRounds:
             out[number] = need > cap
         return out & (self.newest[at] >= 0)
 
-    def guess(self, at: Int64) -> Guess:
-        """Return where each quantile of some groups seems to be, [quantiles, n]."""
+    def guess(self, at: Int64, left: Float64) -> Guess:
+        """Return where each quantile of some groups seems to be, [quantiles, n]; so much of beta is left to each."""
         goals = np.array([plan.centre for plan in self.plans])
         slack = np.array([_room(plan) for plan in self.plans])
         rows = np.maximum(self.rows(at)[0], 1.0)
-        each = [self._one(one, goals, slack, float(many)) for one, many in zip(at.tolist(), rows, strict=True)]
+        told = zip(at.tolist(), rows, (left <= FAILED).T, strict=True)
+        each = [self._one(one, (goals, slack), float(many), failed) for one, many, failed in told]
         return Guess(*(np.stack(column, axis=1) for column in zip(*each, strict=True)))
 
-    def _one(self, group: int, goals: Float64, slack: Float64, rows: float) -> tuple[Float64 | Int64, ...]:
+    def _one(
+        self, group: int, wanted: tuple[Float64, Float64], rows: float, failed: Flags
+    ) -> tuple[Float64 | Int64, ...]:
         """Return the guesses for one group: what rises with the thresholds and is nearest to what was shown."""
         places, below = self.places[:, :, group], self.below[:, :, group]
         met = (places >= 0) & (self.levels[:, group] >= 0)[:, None]
@@ -227,17 +269,17 @@ class SeenRounds:
         weight = np.concatenate([[EXACT], 1 / variance, [EXACT]])
         order = np.argsort(place, kind="stable")
         place, shown, weight = place[order], shown[order], weight[order]
-        return guessed((place, shown, weight), goals * rows, slack * rows)
+        return guessed((place, shown, weight), wanted[0] * rows, wanted[1] * rows, failed)
 
     def _pair(self, found: Guess, slack: Float64) -> Flags:
         """Return where one leaf seems to hold so many rows that it is the quantile's, whatever its rank."""
         return (found.right - found.left <= 1) & (found.gap > LUMP * slack)
 
-    def worth(self, at: Int64) -> Flags:
+    def worth(self, at: Int64, left: Float64) -> Flags:
         """Return where a round may prove something: where the quantile's place is well enough known before it."""
         if not len(self.levels) or not at.size:
             return np.zeros((len(self.plans), len(at)), np.bool_)
-        found, slack = self.guess(at), self._slack(at)
+        found, slack = self.guess(at, left), self._slack(at)
         return (self.newest[at] >= 0) & self._ready(found, slack)
 
     def _slack(self, at: Int64) -> Float64:
@@ -290,10 +332,10 @@ class SeenRounds:
 
     def _sought(self, at: Int64, active: Flags, proves: Flags, failed: Float64) -> JointWish:
         """Return the next looks where rows are known: the present round goes on, or another one begins."""
-        slack, found, newest = self._slack(at), self.guess(at), self.newest[at]
+        slack, found = self._slack(at), self.guess(at, 2.0**-failed)
         need = self._needs(at, slack, np.minimum(STAYS + LONGER * (failed - 1), LONGEST))
         stays = active & proves & self._ready(found, slack) & np.isfinite(need)
-        goes_on, last = np.asarray(stays.any(axis=0)), self.levels[newest, at]
+        goes_on, last = np.asarray(stays.any(axis=0)), self.level_of(at)
         wished = np.where(stays, self._level(np.where(stays, need, 0.0)), 0)
         more = last + NEXT * np.clip(-(-(self._lowest(wished, stays) - last) // NEXT), 1, 2)
         ready, aim = self._ready(found, slack), PROVES * np.maximum(FINER**failed, FINEST) * slack
@@ -304,8 +346,6 @@ class SeenRounds:
         waits = (active & ~ready).any(axis=0)
         entries = active & np.where(waits, ~ready & (level <= least + TOGETHER), ready)
         places, owners = self._placed(found, entries, ready, self._pair(found, slack))
-        places = np.where(goes_on, self.places[newest, :, at].T, places)
-        owners = np.where(goes_on, self.owners[newest, :, at].T, owners)
         return JointWish(places, owners, np.where(goes_on, more, self._lowest(level, entries)), goes_on)
 
     def _lowest(self, level: Int64, entries: Flags) -> Int64:

@@ -23,6 +23,9 @@ _POINTS: Final = 1 << 13
 _SPARE: Final = 1e-11
 """What is added to each chance for the last digits of a Fourier transform, and for what is beyond."""
 
+_TILTS: Final = 1 << 10
+"""So many tilts are tried where a chance is smaller than what the grid can tell."""
+
 _LEAST: Final = 2.0**-20
 """A smaller scale is taken to be this."""
 
@@ -43,33 +46,67 @@ def weighted_reach(share: float, under: Int64, over: Int64, chance: Float64, row
         chance: float64[n], the chance allowed; infinitely far where it is 0.
         rows: float64[n], the scale of the two-sided geometric noise of each bin, in rows.
 
-    Guarantee: the chance is at most `chance`, for either direction.
-    Proof: docs/proofs/accuracy.joint_chains.md, claim 2.
+    Guarantee: the chance is at most `chance`, for either direction, however small it is.
+    Proof: docs/proofs/accuracy.joint_chains.md, claim 2; below what the grid can tell, `chernoff_reach`.
     Assumes: bins with independent two-sided geometric noise of decay 1/rows a row.
     Rounds: up, but for the last digits of float64, which the chance pays for.
 
     >>> one, ten = (np.array([n]) for n in (1, 5))
     >>> each = [weighted_reach(0.5, n, n, np.array([0.025]), np.array([1e6]))[0] / 1e6 for n in (one, ten)]
     >>> [round(float(reach), 2) for reach in each]
-    [2.14, 4.61]
+    [2.13, 4.59]
     """
     far = np.full(len(under), np.inf)
     pairs = np.stack([under, over], axis=1)
     for first, second in np.unique(pairs[chance > 0], axis=0).tolist():
         at = (under == first) & (over == second) & (chance > 0)
         tail = _tail(share, first, second)
-        far[at] = np.searchsorted(-tail, -RIGHT * chance[at]) * _GRID  # the first place with no more than that
+        place = np.searchsorted(-tail, -RIGHT * chance[at])  # the first with no more than that
+        reaches, less = place * _GRID, place >= len(tail)
+        reaches[less] = chernoff_reach(share, first, second, RIGHT * chance[at][less])
+        far[at] = reaches
     squares = (1 - share) ** 2 * under + share**2 * over
     return np.asarray(far * rows + CANTELLI * np.sqrt(squares / 6))
+
+
+def chernoff_reach(share: float, under: int, over: int, chance: Float64) -> Float64:
+    """Return how far a weighted sum of standard Laplace variables is beyond zero with these chances, or further.
+
+    Args:
+        share: as in `weighted_reach`.
+        under: of how many variables of scale 1 - share.
+        over: of how many of scale share.
+        chance: float64[n], above 0.
+
+    Guarantee: P[sum >= reach] <= chance.
+    Proof: Chernoff's bound. A Laplace variable of scale w has E exp(tL) = 1/(1 - w^2 t^2) for 0 < t < 1/w, so that by
+        Markov's inequality P[sum >= x] <= exp(-tx) times the product of these. That is `chance` at
+        x = (sum of -log(1 - w^2 t^2) + log(1/chance)) / t. So each t gives such a reach, and the least of some of them
+        is one as well.
+    Assumes: independent variables.
+    Rounds: up, by one part in 2^30.
+
+    >>> [round(float(reach), 1) for reach in chernoff_reach(1.0, 0, 1, np.array([1e-9, 1e-30]))]
+    [24.2, 73.7]
+    """
+    counts, scales = np.array([under, over]), np.array([1 - share, share])
+    used = (counts > 0) & (scales > 0)
+    widest = scales[used].max(initial=_LEAST)
+    parts = 1 - np.geomspace(1.0, 2.0**-14, _TILTS + 1)[1:]  # of the largest tilt
+    moment = -(counts[used, None] * np.log1p(-((scales[used, None] / widest * parts) ** 2))).sum(axis=0)
+    reaches = (moment - np.log(chance)[:, None]) / (parts / widest)
+    return np.asarray(reaches.min(axis=1) * (1 + 2.0**-30))
 
 
 @lru_cache(maxsize=512)
 def _tail(share: float, under: int, over: int) -> Float64:
     """Return what P[sum >= i grid] is at most, for each i from 0 on, of a weighted sum of Laplace variables."""
+    moved = -(-(under * (share < 1) + over * (share > 0)) // 2)  # each variable is moved by half a step at most
+    if chernoff_reach(share, under, over, np.array([_SPARE / 4]))[0] > (_POINTS - moved) * _GRID:
+        return np.zeros(0)  # too wide for the circle: all of it is left to Chernoff's bound
     law = _rounded(1 - share) ** under * _rounded(share) ** over
     chances = np.maximum(np.fft.irfft(law, 2 * _POINTS)[:_POINTS], 0.0)
     tail = np.cumsum(chances[::-1])[::-1] + _SPARE
-    moved = -(-(under * (share < 1) + over * (share > 0)) // 2)  # each variable was moved by half a step at most
     kept = int(np.searchsorted(-tail, -2 * _SPARE))
     return np.concatenate([np.ones(moved), tail[:kept]])
 

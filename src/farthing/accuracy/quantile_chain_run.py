@@ -304,6 +304,7 @@ class QuantileChainRun:
         held = np.where(begins, 0, LEVELS[np.maximum(self.chains.levels[row, some], 0)])
         price = LEVELS[level] - held
         stops = (price > self.plan.cap - self.spent[some]) | self._hopeless(some)
+        stops |= price <= 0  # the last level of all is never shown again
         self.active[some[stops]] = False
         if self.show is None:
             self.waits[some[~stops]], self.active[some[~stops]] = True, False

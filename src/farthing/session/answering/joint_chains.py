@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from farthing.accuracy.joint_chain_run import JointChainTrail
 from farthing.accuracy.joint_chains import ShownJointRanks
+from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.joint_chains import JointChainsPricing, plan_joint_chains
 from farthing.planning.joint_quantiles import JointStanding
 from farthing.planning.quantile_sought import QuantileStanding, without_older
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.session.core.context import Context
 
-_FORMAT = b"farthing-pure-quantiles-1"
+_FORMAT = b"farthing-pure-quantiles-2"
 _LOOK = ("rounds", "levels")
 _WIDE = ("places", "owners", "shown")
 
@@ -104,12 +106,19 @@ class JointChainsMethod:
         """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
         ours = outcome.blob
         assert ours is not None  # noqa: S101  # something was measured
-        kept = merge(current, ours, receipt, read=self.blob)
-        if current is None or current == self.blob:
+        kept = merge(current, ours, receipt, read=self.blob, worth=partial(self._worth, ours))
+        if current is None or (current == self.blob and kept == ours):
             return kept
         pairs = zip(standing_in(current).each, standing_in(ours).each, strict=True)
         each = tuple(QuantileStanding(without_older(theirs.found, mine.found[-1:])) for theirs, mine in pairs)
         return blob_of(JointStanding(each, standing_in(kept).trail))
+
+    def _worth(self, ours: bytes, theirs: bytes) -> bool:
+        """Tell whether what one trail holds has cost as much as another one."""
+        mine, other = (standing_in(blob).trail for blob in (ours, theirs))
+        if mine is None or other is None:
+            return other is None
+        return worst_cost(mine.paid, self.query.max_groups) >= worst_cost(other.paid, self.query.max_groups)
 
 
 def searched(pricing: JointChainsPricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks) -> JointChainsState:

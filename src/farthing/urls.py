@@ -75,7 +75,7 @@ def paths_at(address: str) -> tuple[str, ...] | None:
 
     >>> paths_at("spark://local[2]#/data/my%20trips"), paths_at("spark://local[2]#FILE://localhost/data/{a,b}.parquet")
     (('/data/my trips',), ('/data/a.parquet', '/data/b.parquet'))
-    >>> paths_at("spark://h:7077#hdfs://h/trips"), paths_at("postgresql://me@host/city#public.trips"), paths_at("/data/#1")
+    >>> paths_at("spark://h:7077#hdfs://h/trips"), paths_at("postgresql://me@h/city#trips"), paths_at("/data/#1")
     ((), (), ('/data/#1',))
     >>> paths_at("spark://h:7077#city.trips"), paths_at("spark://h:7077#/data/[^a].parquet")
     (None, None)
@@ -99,10 +99,10 @@ _LOCATED: Final = re.compile(
 """
 
 _ELSEWHERE: Final = frozenset(
-    ("abfs", "abfss", "adl", "cosn", "gs", "hdfs", "obs", "oci", "oss")
-    + ("s3", "s3a", "s3n", "swebhdfs", "wasb", "wasbs", "webhdfs")
+    {"abfs", "abfss", "adl", "cosn", "gs", "hdfs", "obs", "oci", "oss", "s3", "s3a", "s3n"}
+    | {"swebhdfs", "wasb", "wasbs", "webhdfs"}
 )
-"""Schemes of stores that are no files of this machine."""
+"""Schemes of stores elsewhere: none of their files is on this machine."""
 
 _MOST_ALTERNATIVES: Final = 12
 """So many commas in braces are expanded at most: some thousand patterns."""

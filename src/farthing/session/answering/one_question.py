@@ -222,8 +222,7 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)
     if made.free:
         return own
-    counts = isinstance(method, GaussianCountMethod | LaplaceCountMethod)
-    if counts and frame.target is not None and not request.together:
+    if isinstance(method, GaussianCountMethod | LaplaceCountMethod) and not (frame.target is None or request.together):
         known = next(_free(own, frame, type(method)), None)
         if known is not None:
             return known

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farthing.errors import DataError, InvalidOption
-from farthing.urls import path_at
+from farthing.urls import paths_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @contextmanager
@@ -128,15 +128,16 @@ def taken(folder: Path) -> InvalidOption:
 def shares_files(one: str, other: str) -> bool:
     """Return whether two tables, given as paths or patterns, have a file in common; all in a table's folder is its own.
 
-    The same file may have several names: links, paths of other letters, and the address of a Spark that reads it.
+    The same file may have several names: links, paths of other letters, and the address of a Spark that reads it. An
+    address that does not tell its files shares none here: that is for its server to say, or for `paths_at`.
     """
-    mine, theirs = _numbers(path_at(one) or one), _numbers(path_at(other) or other)
+    mine, theirs = _numbers(paths_at(one) or ()), _numbers(paths_at(other) or ())
     return bool(mine[0] & theirs[1] or theirs[0] & mine[1])
 
 
-def _numbers(table: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+def _numbers(tables: Iterable[str]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Return the numbers that the system has for the files of a table, and these with those of the folders above."""
-    named = [table, *(_matching(table) if glob.has_magic(table) else [])]
+    named = [path for table in tables for path in (table, *(_matching(table) if glob.has_magic(table) else []))]
     files = {Path(os.path.realpath(path)) for path in named if "\0" not in path}  # of no other name it fails
     folders = {folder for file in files for folder in file.parents}
     mine = {number for file in files if (number := _number(file)) is not None}
@@ -144,8 +145,8 @@ def _numbers(table: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
 
 
 def _matching(pattern: str) -> list[str]:
-    """Return what a pattern finds, absolute patterns too."""
-    return [] if "\0" in pattern else glob.glob(pattern, recursive=True)  # noqa: PTH207
+    """Return what a pattern finds, absolute patterns too, and hidden files, which Spark's patterns find."""
+    return [] if "\0" in pattern else glob.glob(pattern, recursive=True, include_hidden=True)  # noqa: PTH207
 
 
 def _number(path: Path) -> tuple[int, int] | None:

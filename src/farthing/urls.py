@@ -67,18 +67,67 @@ def name_at(address: str) -> str:
     return table.rpartition("/")[2].partition(".")[0] if "/" in table else table.rpartition(".")[2]
 
 
-def path_at(address: str) -> str | None:
-    """Return the path of a file or folder on this machine that an address names behind "#"; None where it names none.
+def paths_at(address: str) -> tuple[str, ...] | None:
+    """Return patterns of the files on this machine that a table may be read from; None where its address does not tell.
 
-    >>> path_at("spark://local[2]#/data/my%20trips"), path_at("spark://local[2]#file:///data/trips.parquet")
-    ('/data/my trips', '/data/trips.parquet')
-    >>> path_at("spark://h:7077#hdfs://h/trips"), path_at("postgresql://me@host/city#public.trips"), path_at("/data/#1")
-    (None, None, None)
+    A path stands for itself. Behind the "#" of Spark are paths as Hadoop reads them, with alternatives in braces. A
+    table of its catalog may be files anywhere, and so may what Python's patterns cannot say: only Spark can tell.
+
+    >>> paths_at("spark://local[2]#/data/my%20trips"), paths_at("spark://local[2]#FILE://localhost/data/{a,b}.parquet")
+    (('/data/my trips',), ('/data/a.parquet', '/data/b.parquet'))
+    >>> paths_at("spark://h:7077#hdfs://h/trips"), paths_at("postgresql://me@h/city#trips"), paths_at("/data/#1")
+    ((), (), ('/data/#1',))
+    >>> paths_at("spark://h:7077#city.trips"), paths_at("spark://h:7077#/data/[^a].parquet")
+    (None, None)
     """
-    table = unquote(address.rpartition("#")[2])
-    if not is_address(address) or "/" not in table:
+    server, mark, table = address.rpartition("#")
+    if not is_address(address) or not mark:
+        return (address,)
+    if server.lower().startswith("postgres"):
+        return ()
+    named = _LOCATED.fullmatch(unquote(table))
+    if named is None or (named["scheme"] or "file").lower() in _ELSEWHERE:
+        return None if named is None else ()
+    told = (named["scheme"] or "file").lower() == "file" and (named["host"] or "").lower() in {"", "localhost"}
+    return _alternatives(named["path"]) if told else None
+
+
+_LOCATED: Final = re.compile(
+    r"(?:(?P<scheme>[A-Za-z][\w+.-]*):(?=/)|(?![^/]*:))(?://(?P<host>[^/]*)(?=/))?(?P<path>.*/.*)", re.DOTALL
+)
+"""A path as Hadoop reads it: a scheme ends at a colon before the first slash, a host stands between two and the next.
+"""
+
+_ELSEWHERE: Final = frozenset(
+    {"abfs", "abfss", "adl", "cosn", "gs", "hdfs", "obs", "oci", "oss", "s3", "s3a", "s3n"}
+    | {"swebhdfs", "wasb", "wasbs", "webhdfs"}
+)
+"""Schemes of stores elsewhere: none of their files is on this machine."""
+
+_MOST_ALTERNATIVES: Final = 12
+"""So many commas in braces are expanded at most: some thousand patterns."""
+
+
+def _alternatives(path: str) -> tuple[str, ...] | None:
+    """Return the patterns without braces that a pattern of Hadoop stands for; None if they are none of Python's."""
+    if path.count(",") > _MOST_ALTERNATIVES and "{" in path:
         return None
-    scheme, mark, path = table.partition(":/")
-    if not mark:
-        return table
-    return f"/{path.lstrip('/')}" if scheme == "file" else None
+    made = [path]
+    while any(_BRACES.search(each) for each in made):
+        made = [each for one in made for each in _one_expanded(one)]
+    odd = any(mark in _CLASS.sub("", each) for each in made for mark in "[]{}\\")
+    return None if odd or _CLASS_OF_BRACES.search(path) else tuple(made)
+
+
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_CLASS: Final = re.compile(r"\[!?[\w. -]+\]")
+_CLASS_OF_BRACES: Final = re.compile(r"\[[^\]]*[{}]")
+
+
+def _one_expanded(pattern: str) -> list[str]:
+    """Return what a pattern stands for by the first of its innermost braces."""
+    found = _BRACES.search(pattern)
+    if found is None:
+        return [pattern]
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    return [f"{before}{each}{after}" for each in found[1].split(",")]

@@ -325,6 +325,38 @@ def test_keys_are_not_read_from_a_file_that_spark_protects(tmp_path):
             from_file("zone", "trips.parquet:zone", "string", Sources(tmp_path, (address,)))
 
 
+SPELT = (
+    "{}/t.csv", "{}", "{}/", "{}/./t.csv", "{}/../*/t.csv", "{}/t%2Ecsv", "{}/{{t,x}}.csv", "{}/{{x,{{y,t}}.csv}}",
+    "{}/t.{{csv,}}", "{}/[s-u].csv", "{}/?.csv", "{}/[!a].csv", "{}/*", "{}/{{,x/}}t.csv", "{}/.h*/link.csv",
+    "{}/*/link.csv",
+)  # fmt: skip
+FILED = ("", "//", "//localhost", "file:", "file://", "file://localhost", "FILE:", "File://LOCALHOST")
+UNTOLD = (
+    "{}/[^a].csv", "{}/\\t.csv", "{}/{{t,x.csv", "{}/t}}.csv", "{}/[{{t,x}}].csv", "{}/[]t].csv", "{}/[a&&b].csv",
+    "file:t.csv", "file:d/t.csv", "file://other{}/t.csv", "//other{}/t.csv", "viewfs:{}/t.csv", "dbfs:{}/t.csv",
+    "{{file,hdfs}}:{}/t.csv", "city.trips", "trips", "{}/{{t" + "," * 13 + "x}}.csv",
+)  # fmt: skip
+
+
+def test_a_protected_file_gives_no_keys_however_spark_spells_it(tmp_path):
+    """Schemes in any case, hosts, braces, escapes, patterns; what cannot be read in one way gives none either."""
+    (tmp_path / "d" / ".hidden").mkdir(parents=True)
+    (tmp_path / "d" / "t.csv").write_text("zone\n1\n")
+    (tmp_path / "d" / ".hidden" / "link.csv").symlink_to(tmp_path / "d" / "t.csv")
+    (tmp_path / "zones.csv").write_text("zone\n1\n")
+    spelt = [start + ending.format(tmp_path / "d") for start in FILED for ending in SPELT]
+    untold = [each.format(tmp_path / "d") for each in UNTOLD]
+    for protected, says in [*((each, "would be") for each in spelt), *((each, "") for each in untold)]:
+        with pytest.raises(InvalidKeys, match=f"{says}.*read from the protected table"):
+            from_file("zone", "d/t.csv:zone", "integer", Sources(tmp_path, (f"spark://local[2]#{protected}",)))
+    for protected in untold:
+        with pytest.raises(InvalidKeys, match="does not tell its files"):
+            from_file("zone", "zones.csv:zone", "integer", Sources(tmp_path, (f"Spark://h:1#{protected}",)))
+    others = [*spelt, f"hdfs://h{tmp_path}/zones.csv", "S3A://b/zones.csv"]
+    for address in (*(f"spark://local[2]#{each}" for each in others), "postgresql://me@h/city#public.trips"):
+        assert from_file("zone", "zones.csv:zone", "integer", Sources(tmp_path, (address,))).to_pylist() == [1]
+
+
 @pytest.mark.parametrize("name", ["a" * 5_000, "b" * 300, "a\0b"], ids=["long path", "long name", "NUL"])
 @pytest.mark.parametrize("end", [".parquet", ".csv", "*.parquet", "/*.pq"])
 def test_names_that_no_file_has_are_no_such_file(tmp_path, name, end):

@@ -85,6 +85,24 @@ def test_a_cap_below_what_looks_may_come_to_is_refused(table, monkeypatch, group
     assert session.spent == spent
 
 
+@pytest.mark.parametrize("failed", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["", "after a failure"])
+def test_what_was_released_is_free_under_any_cap(table, monkeypatch, failed):
+    """Cells of another question answer this one: no cap is too small for what costs nothing, in plan and answer."""
+    session, few = opened(table, Gdp, 1 if failed else 4), {"by": "g", "keys": {"g": list("abc")}}
+    session.count(**few, **FIRST, cap="all")
+    if failed:
+        failing(monkeypatch, INNER[Gdp], lambda: session.count(**few, relative=0.01, absolute=2, cap="all"))
+    refused = "a cap counts what a question has cost before"
+    with pytest.raises(InvalidTarget, match=refused):
+        session.plan(**few, **SHARPER, cap=Gdp(0.02))
+    session.count(**BY, absolute=4, cap="all", on_miss="spend")
+    spent = session.spent
+    for cap in (Gdp(0.02), "all"):
+        assert session.plan(**few, **SHARPER, cap=cap).free
+        assert not session.count(**few, **SHARPER, cap=cap).paid
+    assert session.spent == spent
+
+
 @pytest.mark.thorough
 def test_after_a_failure_new_measurements_alone_are_priced(table, monkeypatch):
     """What stands is gone on from, also then: only what is added has to fit in what is left."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.cli.input.typed import nearest
 from farthing.errors import DataError, FarthingError, InvalidKeys
 from farthing.folders import shares_files
-from farthing.urls import is_address, shown_address
+from farthing.urls import is_address, paths_at, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,13 +182,7 @@ def from_file(column: str, source: str, kind: str, sources: Sources) -> Any:
             next_step="check the path and the working folder",
             rule="@FILE:COLUMN names a file that exists",
         )
-    if any(shares_files(glob.escape(str(file)), table) for table in sources.protected):
-        raise InvalidKeys(
-            f"keys of {column!r} would be read from the protected table",
-            rule="the groups of an answer are public: which ones exist in the data is private",
-            got=file,
-            next_step="list the keys, or name a public file",
-        )
+    _refuse_protected(column, file, sources.protected)
     found = _parquet(file, name) if file.suffix.lower() in {".parquet", ".pq"} else _csv(column, file, name, kind)
     if found is None:
         raise InvalidKeys(
@@ -198,6 +192,25 @@ def from_file(column: str, source: str, kind: str, sources: Sources) -> Any:
             rule="@FILE:COLUMN names a column of the file",
         )
     return found
+
+
+def _refuse_protected(column: str, file: Path, protected: Sequence[str]) -> None:
+    """Refuse a file of a protected table, and any file beside a protected address that does not tell its files."""
+    for table in protected:
+        if shares_files(glob.escape(str(file)), table):
+            raise InvalidKeys(
+                f"keys of {column!r} would be read from the protected table",
+                rule="the groups of an answer are public: which ones exist in the data is private",
+                got=file,
+                next_step="list the keys, or name a public file",
+            )
+        if paths_at(table) is None:
+            raise InvalidKeys(
+                f"keys of {column!r} might be read from the protected table, whose address does not tell its files",
+                rule="the groups of an answer are public: which ones exist in the data is private",
+                got=f"{file}, beside {shown_address(table)}",
+                next_step="list the keys, or name a column of a public table, as in dest=airports.faa",
+            )
 
 
 def same_file(file: Path, table: str) -> bool:

@@ -219,17 +219,16 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
             whole = replace(began, cap=began.remaining)  # what was paid before is no part of it
             frame, made = _chosen(method, whole, claims, together=request.together)
         made = replace(made, worst_price=made.fresh_price)
+    own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)
+    if made.free:
+        return own
+    if isinstance(method, GaussianCountMethod | LaplaceCountMethod) and not (frame.target is None or request.together):
+        known = next(_free(own, frame, type(method)), None)
+        if known is not None:
+            return known
     if isinstance(made.pricing, GaussianCountPricing | LaplaceCountPricing):
         _require_within_cap(began, made, stands=0 if fresh else made.pricing.stands.farthings)
-    own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)
-    if (
-        own.plan.free
-        or not isinstance(method, GaussianCountMethod | LaplaceCountMethod)
-        or frame.target is None
-        or request.together
-    ):
-        return own
-    return next(_free(own, frame, type(method)), own)
+    return own
 
 
 def _require_within_cap(frame: Frame, made: Plan, *, stands: int) -> None:

@@ -169,7 +169,7 @@ class JointMeasures:
         if self._steady(state):
             return self._topped_up(now, purse)
         sharper = self._sharper(now)
-        if sharper and (looks := self.looks(state)) is not None:
+        if (looks := self.next_looks(state)) is not None:
             now = self._looked(now, purse, looks, ~state.met.all(axis=0))
             if progress is not None:
                 progress(now, now.met.shape[1] - len(self._going(now)))
@@ -292,6 +292,14 @@ class JointMeasures:
         least = least_critical(held, state.promise, self._promise) if held else 0.0
         known = self.prices, self.beta
         return RatioLooks.of(*known, held) or VarianceLooks.of(*known, held) or JointLooks.of(*known, least)
+
+    def next_looks(self, state: JointState) -> RatioLooks | None:
+        """Return the rule of the looks that a run takes next; None where it takes none, or makes claims in stages."""
+        return None if self._steady(state) or not self._sharper(state) else self.looks(state)
+
+    def in_shape(self, state: JointState) -> bool:
+        """Return whether every group has its shape from looks that are gone on from, so that no pilot is made."""
+        return self._goes_on(state) and state.pivot is not None and bool(state.pivot.clock.all())
 
     def _goes_on(self, state: JointState) -> bool:
         """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""

@@ -33,8 +33,15 @@ os.environ["FARTHING_REPEATS"] = "none"  # tests leave nothing in the folder of 
 LONG = "<!-- The examples of this page take long. -->"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Leave what takes long to the thorough tier, before tests are chosen and shuffled; then let groups begin."""
+    _leave_what_takes_long(items)
+    yield
+    _let_groups_begin(items)
+
+
+def _leave_what_takes_long(items: list[pytest.Item]) -> None:
     """Leave to the thorough tier what needs Spark or PostgreSQL, and pages whose examples take long."""
     for item in items:
         spark = ("spark",) in [mark.args for mark in item.iter_markers("xdist_group")]
@@ -46,8 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.thorough)
 
 
-@pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
-def _groups_first(items: list[pytest.Item]) -> None:
+def _let_groups_begin(items: list[pytest.Item]) -> None:
     """Begin with the groups, the largest first: one process runs each, and nobody shall wait for it at the end."""
     names = [str(mark.args) if (mark := item.get_closest_marker("xdist_group")) else "" for item in items]
     sizes = Counter(name for name in names if name)

@@ -56,7 +56,18 @@ SILENT = {
     "best_of": lambda s: s.best_of(lambda: (1, "a"), loss=Gdp(0.01), runs=9),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
-PURE = ("count", "sum", "mean", "variance", "correlation", "quantile", "several", "shares", "running totals")
+PURE = (
+    "count",
+    "sum",
+    "mean",
+    "variance",
+    "correlation",
+    "quantile",
+    "quartiles",
+    "several",
+    "shares",
+    "running totals",
+)
 
 
 def opened_session(*, pure=False):

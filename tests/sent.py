@@ -17,12 +17,13 @@ SPELLED = {
 GIVES = {
     "DOUBLE": ("FLOOR", "CEIL", "TRUNC", "ROUND", "SQRT", "LN", "LOG", "EXP", "POWER", "DIV", "RAND"),
     "BIGINT": ("COUNT", "LENGTH", "ROWNUMBER", "ROW_NUMBER", "DENSE_RANK", "DENSERANK", "RANK", "GROUPING", "DATE_PART",
-               "DATEDIFF", "EPOCH_US", "INTDIV"),
+               "DATEDIFF", "EPOCH_US", "EPOCH_NS", "INTDIV"),
     "UBIGINT": ("HASH", "XOR"),
     "VARCHAR": ("TRIM", "LTRIM", "RTRIM", "TRANSLATE", "SUBSTRING", "BIN", "DPIPE", "CONCAT", "DECODE"),
     "TINYINT": ("SIGN",),
     "BOOLEAN": ("CONTAINS", "STARTS_WITH", "ENDS_WITH", "REGEXP_FULL_MATCH"),
     "TIMESTAMP": ("MAKE_TIMESTAMP", "TIMESTAMP_TRUNC", "DATE_TRUNC"),
+    "TIMESTAMP_NS": ("MAKE_TIMESTAMP_NS",),
 }  # fmt: skip
 RETURNS = {name: kind for kind, names in GIVES.items() for name in names}
 NUMBERS = (

@@ -3,7 +3,7 @@
 *One* is the mean over the quantiles of what each costs alone at the same rank target, in epsilon; *all alone* is their
 sum. The three kinds of data are those of quantiles.py.
 
-    python bench/accuracy/pure_several_quantiles.py [--quick]
+    python bench/accuracy/pure_several_quantiles.py [--quick] [--groups N] [--only WORDS]
 """
 
 from __future__ import annotations
@@ -51,13 +51,17 @@ def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    groups = 20 if parser.parse_args().quick else 100
+    parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--only", default="", help="rows that begin with these words, as 'deciles lumpy 5%%'")
+    options = parser.parse_args()
+    groups = 20 if options.quick else options.groups
     print("| quantiles | values | rank | epsilon | over one | over all alone | planned | refined | met | missed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in ASKED:
         for kind in ("even", "skewed", "lumpy"):
             for rank in (0.01, 0.02, 0.05) if name == "deciles" else (0.02,):
-                measured(kind, name, rank, groups)
+                if f"{name} {kind} {rank:.0%}".startswith(options.only):
+                    measured(kind, name, rank, groups)
 
 
 if __name__ == "__main__":

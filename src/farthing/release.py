@@ -259,7 +259,9 @@ class Answer(Tabular):
         return column if self.keys is not None else column[0].item()
 
     def refine(self, *unnamed: Any, **changes: Any) -> Answer:
-        """Return a sharper answer to the same question, paying about the difference; a quantile is asked from scratch.
+        """Return a sharper answer to the same question, paying about the difference.
+
+        A quantile that was one private choice, as at a named loss, is asked from scratch.
 
         Args:
             *unnamed: refused: what is changed has a name.

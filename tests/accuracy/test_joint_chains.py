@@ -51,19 +51,36 @@ def test_each_keeps_its_promise_and_keeps_it_sharpened(kind):
     assert (second.trail.paid >= first.trail.paid).all()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.statistical
 def test_bins_that_are_louder_than_told_are_caught():
-    """The planted bug, beside data of which the thresholds near the median are all just off."""
-    leaf, ranks = alike("ledge")
+    """The planted bug, beside data of which the thresholds near the median are all just off.
+
+    Of 1,200 groups in other runs more than .7 of the medians are missed, surely but for 1e-8; then fewer misses than
+    the limit of 200 groups have a chance below 1e-15. Honest bins missed .06, where .2 are allowed.
+    """
+    groups = 200
+    leaf, ranks = alike("ledge", groups)
     made = plan(0.01, (0.25, 0.5, 0.75))
 
-    honest = made.run(ShownJointRanks(ranks, 1, seeded(13)).show, groups=GROUPS)
-    state = made.run(Louder(ShownJointRanks(ranks, 1, seeded(13)), 12).show, groups=GROUPS)
+    honest = made.run(ShownJointRanks(ranks, 1, seeded(13)).show, groups=groups)
+    state = made.run(Louder(ShownJointRanks(ranks, 1, seeded(13)), 6).show, groups=groups)
 
-    limit = binom.isf(ALPHA, GROUPS, BETA)
+    limit = binom.isf(ALPHA, groups, BETA)
     assert misses(made, leaf, honest).sum(axis=0).max() <= limit
     assert misses(made, leaf, state).sum(axis=0).max() > limit
+
+
+def test_a_threshold_beyond_all_rows_is_not_gone_on_with():
+    """At a coarse rank it seems near the last decile, but no look can ever prove that: the cap is not spent on it."""
+    leaf = np.arange(100).repeat(100)
+    place, count = np.unique(leaf, return_counts=True)
+    group = np.repeat(np.arange(20), len(place))
+    ranks = Ranks.of(group, np.tile(place, 20), np.tile(count, 20), groups=20, leaves_log2=LEAVES_LOG2)
+
+    state = plan(0.2, (0.1, 0.5, 0.9)).run(ShownJointRanks(ranks, 1, seeded(20)).show, groups=20)
+
+    assert state.trail.paid.max() < (1 << 44) / 16
 
 
 @settings(max_examples=15)

@@ -53,14 +53,14 @@ def misses(plan, leaf, state):
     return np.stack(found, axis=1)
 
 
-def alike(kind):
+def alike(kind, groups=GROUPS):
     """Return leaves and ranks of groups that are all alike, whose thresholds near the median are all just off."""
     places, parts = NASTY[kind]
     leaf = np.repeat(places, np.diff(np.rint(np.array(parts) * ROWS).astype(int), prepend=0))
     place, count = np.unique(leaf, return_counts=True)
-    group = np.repeat(np.arange(GROUPS), len(place))
-    ranks = Ranks.of(group, np.tile(place, GROUPS), np.tile(count, GROUPS), groups=GROUPS, leaves_log2=LEAVES_LOG2)
-    return np.broadcast_to(leaf, (GROUPS, ROWS)), ranks
+    group = np.repeat(np.arange(groups), len(place))
+    ranks = Ranks.of(group, np.tile(place, groups), np.tile(count, groups), groups=groups, leaves_log2=LEAVES_LOG2)
+    return np.broadcast_to(leaf, (groups, ROWS)), ranks
 
 
 def small(groups=20, rows=2000):

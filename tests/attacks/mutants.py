@@ -1220,7 +1220,7 @@ CHAINS = (
     _one(
         "looks that end where noise makes a variance negative",
         "accuracy/variance_looks.py",
-        "            known &= low > 0\n",
+        "        known &= low > 0\n",
         "",
         "variance looks",
     ),

@@ -294,6 +294,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "looks at a mean at the smaller c of its range's end everywhere",
         "looks at a variance at the critical value of one",
         "looks that end where noise makes a variance negative",
+        "looks at several answers at the critical value of one",
     ),
     "means under a pure budget hold at whatever look they stop, and pay for all that was shown": (
         "the pilot of a pure mean free of charge",

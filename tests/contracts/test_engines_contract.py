@@ -174,7 +174,7 @@ def opened(kind, data, folder):  # noqa: PLR0911  one return a kind
 def duck_hash(native, unit, place, hash_key):
     """Return DuckDB's keyed hash."""
     sql = f"SELECT {keyed_hash(f'?::{native}', '?::INTEGER', hash_key)}"
-    return CONNECTION.execute(sql, [unit, place]).fetchone()[0]
+    return CONNECTION.execute(sql, [unit, place]).fetchall()[0][0]
 
 
 def oracle(table, query):

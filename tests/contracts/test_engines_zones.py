@@ -38,7 +38,21 @@ from farthing.sql import parse_predicate
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
 ABROAD = [*SERVERS, *(pytest.param(kind, marks=pytest.mark.thorough) for kind in IN_PROCESS)]
-EMBEDDED = ["s", "ms", "us", "ns", "dictionary", "parquet", "csv", "pandas", "polars", "lazy", "relation", "ibis"]
+EMBEDDED = [
+    "s",
+    "ms",
+    "us",
+    "ns",
+    "dictionary",
+    "parquet",
+    "fine",
+    "csv",
+    "pandas",
+    "polars",
+    "lazy",
+    "relation",
+    "ibis",
+]
 KINDS = {"z": Type.TIMESTAMP, "v": Type.INTEGER}
 SCHEMA = Schema.of(KINDS)
 TIMES = [
@@ -59,7 +73,7 @@ def zoned(unit="us", zone="America/St_Johns", rows=ROWS):
 CONNECTION = duckdb.connect()
 
 
-def opened(kind, folder):  # noqa: PLR0911  # one return a kind
+def opened(kind, folder):  # noqa: C901, PLR0911  # one return a kind
     """Return the engine of the rows as one kind of table."""
     match kind:
         case "s" | "ms" | "us" | "ns":
@@ -69,6 +83,9 @@ def opened(kind, folder):  # noqa: PLR0911  # one return a kind
             return open_table(data.set_column(0, "z", data.column("z").dictionary_encode()), name="data")
         case "parquet":
             pq.write_table(zoned(), folder / "data.parquet")
+            return open_table(folder / "data.parquet")
+        case "fine":
+            pq.write_table(zoned("ns"), folder / "data.parquet")
             return open_table(folder / "data.parquet")
         case "csv":
             lines = [f"{'' if row['z'] is None else row['z'].isoformat() + 'Z'},{row['v']}" for row in ROWS]

@@ -36,6 +36,7 @@ ASKS = {
     "pure count": lambda session: session.count(by="amount", keys=KEYS, relative=0.4, absolute=300),
     "ranking": lambda session: session.ranking("amount", k=2, keys=KEYS, apart=20),
     "pure ranking": lambda session: session.ranking("amount", k=2, keys=KEYS, apart=20),
+    "pure quartiles": lambda session: session.quantile("amount", (0.25, 0.5, 0.75), lower=0, upper=50, rank=0.1),
     "together": lambda session: session.workload({"n": SMALL}, strategy="together", cap=Gdp(0.07)),
     "largest": lambda session: session.workload({"n": SMALL}, strategy="largest", cap=Gdp(0.07)),
     "release": lambda session: session.release(WAYS, keys=KEYS | {"zone": ["a", "b"]}, relative=0.2, absolute=150),

@@ -397,8 +397,8 @@ def test_the_catalog_has_little_to_work_with():
     """No way out, one thread, little memory, and settings that nobody changes; few rows leave."""
     tables = EmptyTables({"rides": {"zone": "string"}})
     names = ("enable_external_access", "threads", "memory_limit", "lock_configuration")
-    told = tables._engine.execute(f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}").fetchone()
-    assert (False, 1, "61.0 MiB", True) == told
+    told = tables._engine.execute(f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}").fetchall()
+    assert [(False, 1, "61.0 MiB", True)] == told
     pairs = tables.asked(
         "SELECT a.typname FROM pg_type a, pg_type b, pg_type c, pg_type d, pg_type e, pg_type f LIMIT 1000000"
     )

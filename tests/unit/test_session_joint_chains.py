@@ -42,6 +42,7 @@ def test_the_books_hold_what_was_shown(bought):
     assert asked(session) == 2
 
 
+@pytest.mark.thorough
 def test_together_costs_less_and_plans_as_one():
     """Quartiles together pay less than each by itself, and are named as one measurement beside a count."""
     together, alone = opened(PURE), opened(PURE)

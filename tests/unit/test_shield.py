@@ -18,6 +18,7 @@ from asks import ASKS, PURE, SILENT, SIZES, opened_session
 from sources import parsed
 
 from farthing import accuracy, mechanisms, models, session
+from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.joint_quantiles import NoisyJointRanks
 from farthing.accuracy.quantile_chains import ShownRanks
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
@@ -225,6 +226,7 @@ HOLDERS = {
     NoisyRanks: lambda exact: NoisyRanks(HOLDERS[Ranks](exact), QuantileGoal(0.5, 0.0, 1.0, leaves_log2=2)),
     NoisyJointRanks: lambda exact: NoisyJointRanks(HOLDERS[Ranks](exact), 1),
     ShownRanks: lambda exact: ShownRanks(HOLDERS[Ranks](exact), 1),
+    ShownJointRanks: lambda exact: ShownJointRanks(HOLDERS[Ranks](exact), 1),
     OnlineRun: lambda exact: OnlineRun(
         OnlineRule(absolute=20_000, queries=100, cells=len(exact), rows=100_000),
         sealed(exact), uniform(len(exact), 80_000.0), 80_000.0,
@@ -273,6 +275,7 @@ def test_every_field_of_exact_numbers_is_left_out_of_reprs():
         "NoisyRanks.ranks",
         "NoisyJointRanks.ranks",
         "ShownRanks.ranks",
+        "ShownJointRanks.ranks",
         "Ranks._raw",
     } == shown  # a box, and what holds only a box
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -15,10 +16,12 @@ import pytest
 from farthing import Bounds, Budget, Csv, Session
 from farthing.engines import open_table
 from farthing.engines.duck.streams import rescanned
+from farthing.errors import DataError
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Query, counting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 ROWS = pa.table({
@@ -34,6 +37,7 @@ TEXTS = {
 }
 
 
+HARMLESS = ("an unfinished result",) if duckdb.__version__ < "2" else ()
 CONNECTION = duckdb.connect()
 """It stays open: in DuckDB 1.4 a relation does not hold its connection."""
 
@@ -98,6 +102,40 @@ def test_threads_take_turns_at_a_connection() -> None:
         found = list(threads.map(lambda place: engines[place % 2].measure(query, 1).tolist(), range(12)))
 
     assert [[[100_000]]] * 12 == found
+
+
+WAYS: dict[str, Callable[[duckdb.DuckDBPyConnection], object]] = {
+    "an unfinished result": lambda own: own.execute("SELECT * FROM range(9000)").fetchone(),
+    "a failed transaction": lambda own: own.begin().execute("SELECT error('no')"),
+    "a closed connection": lambda own: own.close(),
+    "a dropped table": lambda own: own.execute("DROP TABLE rides"),
+    "a column of another name": lambda own: own.execute("ALTER TABLE rides RENAME zone TO place"),
+    "a column of another type": lambda own: own.execute("ALTER TABLE rides ALTER zone TYPE VARCHAR"),
+}
+"""What people do to the connection of a relation: DuckDB then reads nothing of it, of the first from DuckDB 2 on."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_relation_that_cannot_be_read_costs_nothing(way: str) -> None:
+    """It is refused where it is opened and where it is asked, free; DuckDB 1 ends an unfinished result and answers."""
+    for when in ("opening", "asking"):
+        connection = duckdb.connect()
+        connection.execute("CREATE TABLE rides AS SELECT i % 7 AS zone FROM range(9000) AS t(i)")
+        relation, hindered = connection.table("rides"), pytest.raises(DataError, match="own connection to DuckDB")
+        answers = nullcontext() if way in HARMLESS else hindered
+        if when == "opening":
+            with suppress(duckdb.Error):
+                WAYS[way](connection)
+            if not way.startswith("a column"):  # then it is opened as it is now, or refused
+                with answers:
+                    Session(relation, budget=Budget(rho=1)).close()
+            continue
+        with Session(relation, budget=Budget(rho=1)) as session:
+            with suppress(duckdb.Error):
+                WAYS[way](connection)
+            with answers:
+                session.count(absolute=9_000)
+            assert way in HARMLESS or not session.history()
 
 
 def test_the_first_stream_is_used_and_later_ones_are_loaded() -> None:

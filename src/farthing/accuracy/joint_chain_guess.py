@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,6 +68,8 @@ def guessed(points: tuple[Float64, Float64, Float64], goal: Float64, slack: Floa
         goal: float64[quantiles], the rows that are looked for.
         slack: float64[quantiles], by how many they may be off.
     """
+    from scipy.optimize import isotonic_regression
+
     place, shown, weight = points
     fitted = isotonic_regression(shown, weights=weight)
     first = fitted.blocks[:-1]

@@ -205,7 +205,7 @@ class SeenRounds:
     def guess(self, at: Int64) -> Guess:
         """Return where each quantile of some groups seems to be, [quantiles, n]."""
         goals = np.array([plan.centre for plan in self.plans])
-        slack = np.array([plan.asked.slack for plan in self.plans])
+        slack = np.array([_room(plan) for plan in self.plans])
         rows = np.maximum(self.rows(at)[0], 1.0)
         each = [self._one(one, goals, slack, float(many)) for one, many in zip(at.tolist(), rows, strict=True)]
         return Guess(*(np.stack(column, axis=1) for column in zip(*each, strict=True)))
@@ -243,7 +243,7 @@ class SeenRounds:
     def _slack(self, at: Int64) -> Float64:
         """Return the slack of each quantile in rows, as far as known."""
         rows = np.maximum(self.rows(at)[0], 1.0)
-        return np.array([[plan.asked.slack] for plan in self.plans]) * rows
+        return np.array([[_room(plan)] for plan in self.plans]) * rows
 
     def _ready(self, found: Guess, slack: Float64) -> Flags:
         """Return which quantiles are known well enough for a proof."""
@@ -374,6 +374,11 @@ class SeenRounds:
         """Return the least levels of at least these epsilons."""
         farthings = np.minimum(np.nan_to_num(epsilon, nan=0.0, posinf=2.0**60) / float(FARTHING), MOST_FARTHINGS)
         return np.maximum(np.searchsorted(LEVELS, farthings), self.plans[0].lowest)
+
+
+def _room(plan: QuantileChains) -> float:
+    """Return how far a rank may be off where a proof of it can end: what is beyond all rows is never proved."""
+    return min(plan.upper - plan.centre, plan.centre - plan.lower)
 
 
 def _alone(share: float) -> float:

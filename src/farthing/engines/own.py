@@ -80,6 +80,15 @@ def require_own(opened_by: int) -> None:
         )
 
 
+def busy() -> DataError:
+    """Return the error of a table whose connection to DuckDB takes no question now."""
+    return DataError(
+        "the table's own connection to DuckDB cannot read it now",
+        rule="it is open, with the table as it was, no unfinished result and no failed transaction whenever you ask",
+        next_step="fetch the result to its end, or roll back; or use connection.cursor() for other work",
+    )
+
+
 _ALL: Final[weakref.WeakSet[Own]] = weakref.WeakSet()
 _RESTING: Final[list[Own]] = []
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from farthing.engines.duck.streams import turn
 from farthing.engines.duck.terms import quoted
 from farthing.engines.engine import engine_failed
-from farthing.engines.own import require_own
+from farthing.engines.own import busy, require_own
 from farthing.engines.reading import lakehouse, text
 from farthing.engines.reading.declared import PARQUET, matching, missing
 from farthing.engines.reading.footers import coarse, footer, require_alike
@@ -21,7 +22,7 @@ from farthing.query.reading import CSV_NAMES, Csv
 from farthing.urls import shown_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -133,12 +134,14 @@ class Arrow:
         categories: the values that the type of a column declares, by column. Those of an Arrow dictionary or a pandas
             category are not declared: they may be the ones that occur.
         opened_by: the process that alone can read them, if not every one can.
+        reached: raises DataError where what reads them could not read even no rows now; None where nothing can hinder.
     """
 
     read: Callable[[tuple[str, ...] | None], Any]
     files: tuple[str, ...] = ()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     opened_by: int | None = None
+    reached: Callable[[], None] | None = None
 
     def scan(self) -> None:
         """Nothing to scan."""
@@ -153,9 +156,11 @@ class Arrow:
         return rows if plain == rows.schema else rows.cast(plain)
 
     def check(self) -> None:
-        """Rows in memory stay; what reads them may belong to another process."""
+        """Rows in memory stay; what reads them may belong to another process, or be busy."""
         if self.opened_by is not None:
             require_own(self.opened_by)
+        if self.reached is not None:
+            self.reached()
 
     def close(self) -> None:
         """They are not ours to close."""
@@ -402,7 +407,7 @@ def from_relation(relation: Any, connection: Any = None) -> Arrow:
     """
     import pyarrow as pa
 
-    kinds = list(zip(relation.columns, relation.types, strict=True))
+    kinds = _kinds(relation)
     wide = [quoted(name) for name, kind in kinds if kind.id == "uhugeint"]
     if wide:
         doubles = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in wide)
@@ -412,5 +417,22 @@ def from_relation(relation: Any, connection: Any = None) -> Arrow:
         chosen = relation.limit(0) if columns is None else relation.project(", ".join(map(quoted, columns)))
         return pa.RecordBatchReader.from_stream(chosen)
 
+    opened = _kinds(relation)
+
+    def reached() -> None:
+        if _kinds(relation, [name for name, _ in opened]) != opened:
+            raise busy()
+
     declared = {name: tuple(kind.children[0][1]) for name, kind in kinds if kind.id == "enum"}
-    return Arrow(read, categories=declared, opened_by=os.getpid())
+    return Arrow(read, categories=declared, opened_by=os.getpid(), reached=reached)
+
+
+def _kinds(relation: Any, names: Sequence[str] = ()) -> list[tuple[str, Any]]:
+    """Return columns of a relation with their types, all if none is named; refuse one that cannot run now."""
+    import duckdb
+
+    with suppress(duckdb.Error), turn(taken=True):
+        empty = (relation.project(", ".join(map(quoted, names))) if names else relation).limit(0)
+        empty.fetchall()
+        return list(zip(empty.columns, empty.types, strict=True))
+    raise busy()

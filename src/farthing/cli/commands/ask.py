@@ -12,7 +12,7 @@ def ask(sql: options.Sql, *, wanted: QuestionOptions, shape: AskOptions, config:
     r"""Answer a question at the accuracy you name, and pay for it.
 
     The same question again is free; more accurately, it costs about the
-    difference. Quantiles are asked from scratch.
+    difference. A quantile at a named price is asked from scratch.
 
     Count, sum, average, or rank; several at once, each at its own accuracy:
       farthing ask "SELECT COUNT(*) FROM rides WHERE fare > 20" --absolute 50

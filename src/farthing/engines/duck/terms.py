@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TABLE: Final = "farthing_table"
 KEYS: Final = "farthing_keys"
 ZONED: Final = "TIMESTAMP WITH TIME ZONE"
+_FINE: Final = "TIMESTAMPTZ_NS"
+"""Nanoseconds with a zone, as pandas writes them to Parquet: a type of its own from DuckDB 2 on."""
 
 
 def canonical_type(native: str) -> Type:
@@ -37,7 +39,7 @@ _TYPES: Final = {
         ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), Type.INTEGER
     ),
     **dict.fromkeys(("FLOAT", "DOUBLE"), Type.FLOAT),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED), Type.TIMESTAMP),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED, _FINE), Type.TIMESTAMP),
     "VARCHAR": Type.STRING,
     "BOOLEAN": Type.BOOLEAN,
     "DATE": Type.DATE,
@@ -60,7 +62,7 @@ def reader(name: str, native: str) -> str:
     Floats are read as x + 0: a filter on the bare column may be handed to the reader of Arrow or Parquet, which can
     take -0.0 and 0.0 for different values; a filter on an expression stays with DuckDB, which does not. Days and times
     outside the years 1 to 9999 are NULL, infinite ones too. Coarse timestamps are cast only where the cast succeeds:
-    TRY_CAST does raise there (DuckDB 1.5). Times with a zone are read in UTC, by their microseconds since 1970: a cast
+    TRY_CAST does raise there (DuckDB 1.5). Times with a zone are read in UTC, by what has passed since 1970: a cast
     would go by the session's zone.
     """
     column = row(name)
@@ -106,9 +108,15 @@ _EDGES: Final = {
     "TIMESTAMP_S": _COMMON_ERA,
     "TIMESTAMP_MS": _COMMON_ERA,
     "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 00:00:00"),
+    _FINE: ("1677-09-22 00:00:00+00", "2262-04-11 00:00:00+00"),
     ZONED: ("0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"),
 }
-_NAIVE: Final = {"DATE": "{}", "TIMESTAMP": "{}", ZONED: "make_timestamp(epoch_us({}))"}
+_NAIVE: Final = {
+    "DATE": "{}",
+    "TIMESTAMP": "{}",
+    ZONED: "make_timestamp(epoch_us({}))",
+    _FINE: "CAST(make_timestamp_ns(epoch_ns({})) AS TIMESTAMP)",
+}
 
 
 def keyed_hash(unit: str, place: str, hash_key: int) -> str:

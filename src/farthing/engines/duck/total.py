@@ -55,6 +55,7 @@ FUNCTIONS: Final[dict[str, str]] = {
     "SUBSTRING": "behind CASE, places from 1 to 2^32 - 1",
     **dict.fromkeys(("DATE_TRUNC", "TIMESTAMP_TRUNC", "DATE_PART", "DATEDIFF"), "of moments of the years 1 to 9999"),
     **dict.fromkeys(("MAKE_TIMESTAMP", "EPOCH_US"), "of a moment within the years 1 to 9999"),
+    **dict.fromkeys(("MAKE_TIMESTAMP_NS", "EPOCH_NS"), "of a moment within the years 1678 to 2261, or beside them"),
     **dict.fromkeys(("LIST_TRANSFORM", "ARRAY"), "one entry, by a formula of the functions above"),
     "RAND": "a filter that stays where it is written",
     **dict.fromkeys(("CAST", "TRY_CAST"), "see above"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from farthing.engines.own import busy
 from farthing.engines.sources import Arrow, from_relation
 
 
@@ -13,7 +15,11 @@ def from_ibis(table: Any) -> Arrow:
     """Return an ibis table of DuckDB or Polars as a source: it runs on its own connection and streams into ours."""
     connection = table.get_backend()
     if connection.name == "duckdb":
-        return from_relation(connection.con.sql(str(connection.compile(table))), connection)
+        import duckdb
+
+        with suppress(duckdb.Error):
+            return from_relation(connection.con.sql(str(connection.compile(table))), connection)
+        raise busy()
 
     def read(columns: tuple[str, ...] | None) -> Any:
         return (table.limit(0) if columns is None else table.select(list(columns))).to_pyarrow()

@@ -127,8 +127,9 @@ def gdp_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
 @lru_cache(maxsize=4096)
 def _most_squared(target: Fraction, wanted: Fraction) -> Fraction:
     """Return the greatest mu^2; remembered, since every session of a budget begins with it."""
-    if target > _LARGEST_EXPONENT:
+    about = float(wanted)
+    if target > _LARGEST_EXPONENT or about == 1:  # floats are of no use
         return most_farthings(lambda mu2: Fraction(gdp_delta(mu2, target)) <= wanted)
-    epsilon, about = float(target), float(wanted)
+    epsilon = float(target)
     near = most_farthings(lambda mu2: _about(float(mu2), epsilon) <= about)
     return most_farthings(lambda mu2: Fraction(gdp_delta(mu2, target)) <= wanted, near)

@@ -37,7 +37,7 @@ QUESTIONS = {
 }
 TARGETS = (
     *(("five", (relative,)) for relative in (0.3, 0.2, 0.1, 0.05, 0.02)),
-    *(("count mean", relative) for relative in ((0.3,), (0.1,), (0.03,), (0.05, 0.2), (0.2, 0.05))),
+    *(("count mean", relative) for relative in ((0.3,), (0.1,), (0.03,), (0.08, 0.2), (0.2, 0.08))),
     *(("sum mean", (relative,)) for relative in (0.3, 0.1)),
     ("signed sum mean", (0.2,)), ("two means", (0.3,)), ("two means", (0.05,)),
     *(("count sum mean", (relative,)) for relative in (0.3, 0.1)),

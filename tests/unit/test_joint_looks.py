@@ -50,7 +50,8 @@ def asked(statistics, *targets):
     (joint(FIVE, 0.3), True),
     (joint(FIVE, 0.02), True),
     (joint((COUNT, MEAN), 0.1, 20.0), True),
-    (asked((COUNT, MEAN), (0.05, 0.0), (0.2, 0.0)), True),
+    (asked((COUNT, MEAN), (0.08, 0.0), (0.2, 0.0)), True),
+    (asked((COUNT, MEAN), (0.05, 0.0), (0.2, 0.0)), False),  # claims cost less where targets are so unequal
     (joint((MEAN, RatioStatistic(0, 2, LESS, 0.0, 2 * LESS)), 0.1), True),
     (joint((COUNT, SUM), 0.1), False),  # nothing is divided by the rows
     (joint((COUNT, MEAN), 0.35), False),  # more than LINEAR_MOST
@@ -87,6 +88,22 @@ def test_c_is_that_of_the_steepest_answer_that_ends_looks():
     assert LINEAR_MOST < 0.35
 
 
+def test_very_unequal_targets_are_claimed_in_stages():
+    """The steep answer of a coarse target would raise c for all and rarely be the last; what was begun goes on."""
+
+    def critical(statistics, relatives, held=0.0):
+        found = JointLooks.of(asked(statistics, *((one, 0.0) for one in relatives)).prices, 0.05, held)
+        return found and found.critical
+
+    assert critical((COUNT, MEAN), (0.05, 0.3)) is None
+    assert critical((COUNT, MEAN), (0.3, 0.05)) is None
+    assert critical((COUNT, MEAN, VARIANCE), (0.05, 0.3, 0.3)) is None
+    assert critical((COUNT, MEAN), (0.05, 0.3), 2.1) > 2.1
+    assert critical((COUNT, MEAN), (0.11, 0.3)) > 2
+    assert critical((COUNT, DEVIATION), (0.05, 0.3)) > 2
+    assert critical((COUNT, MEAN, VARIANCE), (0.3, 0.1, 0.3)) > 2
+
+
 def test_coarse_questions_about_one_column_have_one_shape():
     """Else a pilot tells it; but no lane gets less than half of what it has there, and rows a quarter of a sum."""
     means = np.stack([lanes(1e4, mean, 800.0) for mean in (20.0, 50.0, 70.0)], axis=1)
@@ -102,7 +119,7 @@ def test_coarse_questions_about_one_column_have_one_shape():
     assert (told != told[:, :1]).any()
     assert (told / told.sum(axis=0) > 0.9 / APART * np.array(SHARES[3])[:, None]).all()
     assert (rows > 0.95 * FEWEST * total).all()
-    for question in (asked((COUNT, MEAN), (0.05, 0.0), (0.2, 0.0)), joint((COUNT, MEAN), 0.2, 1.0)):
+    for question in (asked((COUNT, MEAN), (0.08, 0.0), (0.2, 0.0)), joint((COUNT, MEAN), 0.2, 1.0)):
         assert not question.looks(start(question, 1)).public
 
 

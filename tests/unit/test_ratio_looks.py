@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from accuracy.lanes import COUNT, MEAN, PER_GRAIN, joint, lanes, source, start
+from accuracy.lanes import COUNT, FIVE, MEAN, PER_GRAIN, VARIANCE, joint, lanes, source, start
 
 from farthing.accuracy.ratio_chances import RatioChances, eased
 from farthing.accuracy.ratio_looks import RatioLooks
@@ -141,6 +141,35 @@ def test_a_larger_cap_goes_on_from_there():
 
     assert after.met.all()
     assert after.paid.mean() < 1.1 * once
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("statistics", [(MEAN,), (VARIANCE,), (COUNT, MEAN), FIVE])
+@pytest.mark.parametrize("falls", [1e-5, 0.04, 0.2])
+def test_groups_that_were_given_up_pay_nothing_for_a_sharper_ask_under_a_smaller_cap(statistics, falls):
+    """A group without rows is given up again where it stands: each sharper ask would double what it paid."""
+    state, paid = None, []
+    for step, relative in enumerate((0.1, 0.08, 0.06, 0.04)):
+        question = joint(statistics, relative, cap=int(2**54 * (1 - falls) ** step))
+        state = answered(question, state, groups=200, seed=step, size=0.0)
+        paid.append(state.paid.copy())
+
+    assert (paid[0] > 0).all()
+    assert not state.met.any()
+    for later in paid[1:]:
+        assert (later == paid[0]).all()
+
+
+@pytest.mark.thorough
+def test_what_is_told_again_of_groups_that_were_given_up_has_a_share_of_its_own():
+    """The looks of every earlier ask may be the one that tells: the interval is that of one of twelve, of eighteen."""
+    state, widths = None, []
+    for relative in (0.1, 0.08, 0.06):
+        state = answered(joint((COUNT, MEAN), relative, cap=2**54), state, groups=50, size=0.0)
+        widths.append((state.upper - state.lower)[0])
+
+    for asks, wide in enumerate(widths, 1):
+        assert wide == pytest.approx(widths[0] * two_sided(0.05 * 0.02 / 6 / asks) / two_sided(0.05 * 0.02 / 6))
 
 
 def test_the_ledger_keeps_what_looks_go_on_from():

@@ -167,8 +167,33 @@ def test_plans_are_free_and_bound_the_price(session):
     assert isinstance(plan, Plan)
     assert not session.spent
     assert str(plan) == str(session.plan(text, **how))
-    assert 2 == len(plan.steps)
     assert session.sql(text, **how).paid <= plan.worst_price
+
+
+@pytest.mark.parametrize("rows", ["", "COUNT(*) AS n, "])
+def test_plans_say_what_is_measured(rows):
+    """A coarse look where a pilot is made; looks where they are; stages where an older version had begun these."""
+    text, how = f"SELECT zone, {rows}AVG(CLAMP(fare, 0, 50)) AS m FROM data GROUP BY zone", {"keys": {"zone": ZONES}}
+    with opened() as session:
+        coarse, fine = (session.sql(f"EXPLAIN {text}", **how, relative=relative) for relative in (0.3, 0.05))
+        session.sql(text, **how, relative=0.05)
+        sharper = session.sql(f"EXPLAIN {text}", **how, relative=0.04)
+
+    assert [len(plan.steps) for plan in (coarse, fine, sharper)] == [1, 2, 1]
+    assert all("less and less" in plan.steps[-1] for plan in (coarse, fine, sharper))
+    assert "a coarse look at" in fine.steps[0]
+
+
+def test_a_plan_for_what_was_claimed_in_stages_says_stages(monkeypatch):
+    """A record of an older version is gone on from in stages, as its plan says; such questions go by looks now."""
+    text = "SELECT zone, COUNT(*) AS n, AVG(CLAMP(fare, 0, 50)) AS m FROM data GROUP BY zone"
+    with opened() as session:
+        with monkeypatch.context() as older:
+            older.setattr(JointMeasures, "looks", lambda *_: None)
+            session.sql(text, keys={"zone": ZONES}, relative=0.05)
+        plan = session.sql(f"EXPLAIN {text}", keys={"zone": ZONES}, relative=0.04)
+
+    assert "one look at each" in plan.steps[1]
 
 
 def test_pure_budgets():

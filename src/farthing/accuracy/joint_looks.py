@@ -43,6 +43,12 @@ ONE_SHAPE: Final = 0.1
 ALIKE: Final = 2.0
 """no relative target is so many times another, and none has an absolute part."""
 
+UNEQUAL: Final = 3.0
+"""Claims in stages cost less where the steepest answer's target is so many times another,"""
+
+UNEQUAL_SPREAD: Final = (10.0, 4.0)
+"""or, where that is a variance or root, so many times: without a mean beside it, and with one."""
+
 LINEAR_MOST: Final = 1 / 3
 """The largest relative target of a count or sum: at coarser ones noise alone could pass for an answer."""
 
@@ -94,7 +100,7 @@ class JointLooks(RatioLooks):
             return None
         public = _alike(prices)
         most = steepest(prices, public=public)
-        if most > TILTED * _NEARLY:
+        if most > TILTED * _NEARLY or (not held and _unequal(prices, most, public=public)):
             return None
         return cls(prices, beta, max(critical_value(beta, most) + MORE, held), 0.0, public, _coarse(prices))
 
@@ -163,6 +169,17 @@ def steepest(prices: JointPrices, *, public: bool) -> float:
     Infinite: a count or sum is asked too coarsely.
     """
     return max(_tilt(prices, *each, public=public) for each in _asked(prices))
+
+
+def _unequal(prices: JointPrices, most: float, *, public: bool) -> bool:
+    """Return whether c is that of a coarse answer which would rarely be the last, beside much sharper ones."""
+    near, mean = most / _NEARLY, any(isinstance(one, RatioStatistic) for one in prices.statistics)
+    least = float(prices.relative.min()) / _NEARLY
+    return all(
+        relative >= least * (UNEQUAL_SPREAD[mean] if isinstance(one, VarianceStatistic) else UNEQUAL)
+        for one, relative, absolute in _asked(prices)
+        if _tilt(prices, one, relative, absolute, public=public) >= near
+    )
 
 
 def _tilt(prices: JointPrices, one: Statistic, relative: float, absolute: float, *, public: bool) -> float:

@@ -27,6 +27,7 @@ from farthing.accuracy.variance_looks import VarianceLooks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from farthing.accuracy.joint_prices import Flags
     from farthing.accuracy.statistics import Statistic
 
 FIRST_SHARE: Final = 0.9
@@ -168,8 +169,8 @@ class JointMeasures:
         if self._steady(state):
             return self._topped_up(now, purse)
         sharper = self._sharper(now)
-        if sharper and (looks := self.looks(state)) is not None:
-            now = self._looked(now, purse, looks)
+        if (looks := self.next_looks(state)) is not None:
+            now = self._looked(now, purse, looks, ~state.met.all(axis=0))
             if progress is not None:
                 progress(now, now.met.shape[1] - len(self._going(now)))
             return now
@@ -292,21 +293,36 @@ class JointMeasures:
         known = self.prices, self.beta
         return RatioLooks.of(*known, held) or VarianceLooks.of(*known, held) or JointLooks.of(*known, least)
 
+    def next_looks(self, state: JointState) -> RatioLooks | None:
+        """Return the rule of the looks that a run takes next; None where it takes none, or makes claims in stages."""
+        return None if self._steady(state) or not self._sharper(state) else self.looks(state)
+
+    def in_shape(self, state: JointState) -> bool:
+        """Return whether every group has its shape from looks that are gone on from, so that no pilot is made."""
+        return self._goes_on(state) and state.pivot is not None and bool(state.pivot.clock.all())
+
     def _goes_on(self, state: JointState) -> bool:
         """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""
         return bool(state.critical) and goes_on(state.promise, self._promise)
 
-    def _looked(self, state: JointState, purse: ClaimPurse, looks: RatioLooks) -> JointState:
-        """Return the state after all groups were followed until they are within the target, given up or at the cap."""
+    def _looked(self, state: JointState, purse: ClaimPurse, looks: RatioLooks, unmet: Flags) -> JointState:
+        """Return the state after all groups were followed until they are within the target, given up or at the cap.
+
+        Those that the last ask left unmet stand at a look that was fixed beforehand, and may be given up there again.
+        """
         lanes, count = state.means.shape
-        pivot = state.pivot if self._goes_on(state) and state.pivot is not None else Pivot.nothing(lanes, count)
+        on = self._goes_on(state)
+        pivot = state.pivot if on and state.pivot is not None else Pivot.nothing(lanes, count)
         anew = np.flatnonzero((pivot.clock == 0) & (self.cap_grains - state.paid >= _LEAST_ROOM))
         looks.pilot(purse, anew)
         shape = pivot.shape.copy()
         shape[:, anew] = looks.shape(purse.means[:, anew], purse.information[:, anew])
         going = np.union1d(np.flatnonzero(pivot.clock > 0), anew)
         held = np.rint(pivot.clock[going] ** 2).astype(np.int64)
-        low, high, shown, ticks = looks.follow(purse, going, shape[:, going], pivot.shown[:, going], held)
+        asks = 1 + (state.stages if on else 0)
+        low, high, shown, ticks = looks.follow(
+            purse, going, shape[:, going], pivot.shown[:, going], held, again=unmet[going], asks=asks
+        )
         clock = np.sqrt(ticks.astype(np.float64))
         left = Pivot(shape[:, going], shown, clock, shown, ticks.astype(np.float64), shown, clock, np.ones(len(going)))
         lower, upper = state.lower.copy(), state.upper.copy()

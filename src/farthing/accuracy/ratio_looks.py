@@ -243,7 +243,7 @@ class RatioLooks:
                 purse.buy(grains.astype(np.int64), groups)
 
     def follow(
-        self, purse: ClaimPurse, groups: Ints, shape: Ints, shown: Floats, held: Ints
+        self, purse: ClaimPurse, groups: Ints, shape: Ints, shown: Floats, held: Ints, *, again: Flags, asks: int
     ) -> tuple[Floats, Floats, Floats, Ints]:
         """Look at groups until each is within its target, given up, or at the cap.
 
@@ -253,11 +253,17 @@ class RatioLooks:
             shape: int64[lanes, n], the grains of a tick.
             shown: float64[lanes, n], the means of what was measured in that shape before.
             held: int64[n], its ticks.
+            again: bool[n], which groups the last ask did not meet; they may be given up where they stand.
+            asks: how many asks these looks have served, with this one; each had its looks to give up at.
 
         Returns:
             (lower, upper) float64[1, n], and the means and ticks that the next ask goes on from.
         """
-        pieces = [self._followed(purse, groups[at], shape[:, at], shown[:, at], held[at]) for at in turns(len(groups))]
+        stop = self.beta * FUTILE_SHARE / (len(GIVING_UP) * asks)
+        pieces = [
+            self._followed(purse, groups[at], shape[:, at], shown[:, at], held[at], again=again[at], stop=stop)
+            for at in turns(len(groups))
+        ]
         lower, upper, after, ticks = zip(*pieces, strict=True)
         return (
             np.concatenate(lower, axis=1), np.concatenate(upper, axis=1), np.concatenate(after, axis=1),
@@ -265,13 +271,14 @@ class RatioLooks:
         )  # fmt: skip
 
     def _followed(
-        self, purse: ClaimPurse, groups: Ints, shape: Ints, shown: Floats, held: Ints
+        self, purse: ClaimPurse, groups: Ints, shape: Ints, shown: Floats, held: Ints, *, again: Flags, stop: float
     ) -> tuple[Floats, Floats, Floats, Ints]:
         """Do the same with groups whose arrays fit in cache together."""
         mine, size, active = purse.of(groups), shape.sum(axis=0), np.arange(len(groups))
         paid = mine.information.sum(axis=0)
         most = held + np.maximum(self.prices.cap - paid, 0) // size
-        first, limit = np.maximum(paid // size, 1), _limit(most, held - 1)  # first as much as the pilot
+        first = np.maximum(paid // size, 1)  # as much as the pilot
+        limit = np.where(again & (held > 0), held, _limit(most, held - 1))
         lower = np.full((len(self.prices.statistics), len(groups)), -np.inf)
         upper = -lower
         values, ticks, after_all, held_all = shown, held, shown.copy(), held.copy()
@@ -285,8 +292,8 @@ class RatioLooks:
                 ends[public] = self._given_up(values[:, public], spent, most[public] * size[public])
                 ends[public] |= ticks[public] == most[public]
                 limit[public] = _limit(most[public], ticks[public])
-                some, beta = np.flatnonzero(ends), self.beta * FUTILE_SHARE / len(GIVING_UP)
-                low[:, some], high[:, some] = self.prices.intervals(values[:, some], variances[:, some], beta)
+                some = np.flatnonzero(ends)
+                low[:, some], high[:, some] = self.prices.intervals(values[:, some], variances[:, some], stop)
             done = ends | fits | (ticks >= most)
             if done.any():
                 over, on = active[done], ~done

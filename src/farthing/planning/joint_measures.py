@@ -29,19 +29,26 @@ class JointMeasuresPricing:
 
     Attributes:
         measures: what the engine computes, in words.
-        joint: the stages.
+        joint: the stages, or looks.
         coin: how grains turn into loss.
+        by_looks: whether groups are looked at until all is near enough; else each is measured in stages.
+        pilot: whether a coarse look comes first.
     """
 
     measures: tuple[str, ...]
     joint: JointMeasures
     coin: Coin
+    by_looks: bool
+    pilot: bool
 
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
-        pilot = f"a coarse look at {', '.join(self.measures)}, with Gaussian noise"
-        if self.joint.looks(JointState.nothing(len(self.joint.per_grain), 1, 0)) is not None:
+        what = ", ".join(self.measures)
+        if self.by_looks and not self.pilot:
+            return (f"looks at {what}, with less and less Gaussian noise, until what all of them tell is near enough",)
+        pilot = f"a coarse look at {what}, with Gaussian noise"
+        if self.by_looks:
             return pilot, "looks with less and less noise, until what all of them tell is near enough"
         return pilot, "one look at each, as fine as its group then seems to need", "where that fell short, one more"
 
@@ -83,6 +90,8 @@ def plan_joint_measures(frame: Frame, state: JointState | None) -> Plan[JointMea
     )
     joint = JointMeasures(statistics, targets, frame.beta, tuple(information), limit, frame.spend)
     free = state is not None and joint.free(state)
+    looks = joint.looks(standing) if free else joint.next_looks(standing)
+    pilot = looks is None or not (looks.public or joint.in_shape(standing))
     most, hopeless = joint.worst(standing), not named and joint.hopeless(standing)
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     alone = worst_cost(np.maximum(most - standing.paid, 0), coin.max_groups)
@@ -96,7 +105,7 @@ def plan_joint_measures(frame: Frame, state: JointState | None) -> Plan[JointMea
         reachable=named or (most < limit and not hopeless),
         hopeless=hopeless and not free,
         free=free,
-        pricing=JointMeasuresPricing(tuple(map(str, measures)), joint, coin),
+        pricing=JointMeasuresPricing(tuple(map(str, measures)), joint, coin, looks is not None, pilot),
     )
 
 

@@ -103,8 +103,7 @@ class JointWish(NamedTuple):
 
     Attributes:
         places, owners: int64[thresholds, n], those of another round, where one begins.
-        level: the place in `LEVELS` of the look.
-        goes_on: whether the last round goes on.
+        level, goes_on: the place in `LEVELS` of the look, and whether the last round goes on.
     """
 
     places: Int64
@@ -119,8 +118,7 @@ class RoundAhead(NamedTuple):
     Attributes:
         number: which round it is.
         places, owners: int64[thresholds, n], its thresholds, and which quantile each is for.
-        shown: int64[thresholds + 1, n], what its bins showed last; 0 where it begins.
-        farthings: at how many farthings; 0 where it begins.
+        shown, farthings: int64[thresholds + 1, n], what its bins showed last, and at how many; 0 where it begins.
     """
 
     number: Int64

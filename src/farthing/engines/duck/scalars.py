@@ -104,9 +104,9 @@ class DuckScalars:
                 return _truth(f"NOT {text.sql}", text)
             case IsNull(operand):
                 value = self.scalar(operand)
-                text = isinstance(operand, Column) and value.type is Type.STRING
                 # DuckDB 2 does not read a text of which only its presence is asked: one that is not UTF-8 is NULL, too
-                return _truth(f"length({value.sql}) IS NULL" if text else f"{value.sql} IS NULL", value)
+                read = isinstance(operand, Column) and value.type is Type.STRING
+                return _truth(f"length({value.sql}) IS NULL" if read else f"{value.sql} IS NULL", value)
             case In(operand, choices):
                 return self._membership(self.scalar(operand), choices)
             case Between(operand, low, high):

@@ -170,7 +170,7 @@ class JointMeasures:
             return self._topped_up(now, purse)
         sharper = self._sharper(now)
         if (looks := self.next_looks(state)) is not None:
-            now = self._looked(now, purse, looks, ~state.met.all(axis=0))
+            now = self._looked(now, purse, looks, np.asarray(~state.met.all(axis=0)))
             if progress is not None:
                 progress(now, now.met.shape[1] - len(self._going(now)))
             return now

@@ -209,7 +209,7 @@ def _refuse_protected(column: str, file: Path, protected: Sequence[str]) -> None
                 f"keys of {column!r} might be read from the protected table, whose address does not tell its files",
                 rule="the groups of an answer are public: which ones exist in the data is private",
                 got=f"{file}, beside {shown_address(table)}",
-                next_step="list the keys, or name a column of a public table, as in dest=airports.faa",
+                next_step="list the keys, or name a column of a public table",
             )
 
 

@@ -202,11 +202,11 @@ def parts_cost_their_maximum() -> str:
 
 
 def the_last_farthing_is_the_last() -> str:
-    """Where the budget is spent to the last farthing, nothing is sold for one more."""
+    """Where a little of the budget is left, nothing is sold that costs a little more."""
     with _session(budget=Budget(mu=1)) as session:
-        session.count(loss=Gdp(1))
+        session.count(loss=Gdp(sqrt(1 - 2.0**-22)))
         try:
-            session.count(where="x < 1", loss=Gdp(2.0**-18))
+            session.count(where="x < 1", loss=Gdp(2.0**-10.75))
         except BudgetExceeded:
             return "" if session.spent <= Gdp(1) else f"{session.spent!r} of Gdp(1)"
         return f"{session.spent!r} of Gdp(1) were granted"

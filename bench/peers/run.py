@@ -120,7 +120,7 @@ def exact(path: Path) -> list[float]:
     """Return the true counts."""
     import duckdb
 
-    counts = dict(duckdb.sql(f"SELECT zone, count(*) FROM read_parquet('{path}') GROUP BY zone").fetchall())
+    counts = dict(duckdb.connect().sql(f"SELECT zone, count(*) FROM read_parquet('{path}') GROUP BY zone").fetchall())
     return [counts.get(zone, 0) for zone in range(turns.ZONES)]
 
 

@@ -43,7 +43,7 @@ WRITTEN = {
 def typed(folder):
     """Return a table of many types as DuckDB writes it."""
     path = folder / "typed.parquet"
-    duckdb.sql(f"SELECT {', '.join(COLUMNS)} FROM range(5) t(i)").write_parquet(str(path))
+    duckdb.connect().sql(f"SELECT {', '.join(COLUMNS)} FROM range(5) t(i)").write_parquet(str(path))
     return pq.read_table(path)
 
 

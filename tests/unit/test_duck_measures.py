@@ -483,6 +483,6 @@ def test_totals_are_rounded_as_whole_numbers_are(total, near):
     text = duck_measures._rounded("total").removesuffix("::BIGINT")
     totals = [total, total + near, total - near, -total]
     shown = ", ".join(f"('{each}'::HUGEINT)" for each in totals)
-    found = duckdb.sql(f"SELECT {text} FROM (VALUES {shown}) AS t (total)").fetchall()
+    found = duckdb.connect().sql(f"SELECT {text} FROM (VALUES {shown}) AS t (total)").fetchall()
 
     assert [(each + (1 << 15)) // (1 << FINE_BITS) for each in totals] == [row[0] for row in found]

@@ -64,7 +64,7 @@ def exact(select, by="zone", order=None):
     """Return what SQL says of the rides."""
     rides, areas = RIDES, AREAS  # noqa: F841  DuckDB reads them by name
     query = f"SELECT {by}, {select} AS x FROM rides GROUP BY ALL ORDER BY {order or by}"
-    return np.array([row[1] for row in duckdb.sql(query).fetchall()], float)
+    return np.array([row[1] for row in duckdb.connect().sql(query).fetchall()], float)
 
 
 TIPS = "sum(least(greatest(tip, -10), 10)) FILTER (tip IS NOT NULL)"
@@ -221,7 +221,8 @@ def test_histograms_and_cross_tables(session):
 
     assert ["zone", "tip_from", "tip_to"] == answer.keys.column_names
     assert [("north", -10, 0), ("north", 0, 10)] == [(r["zone"], r["tip_from"], r["tip_to"]) for r in rows[:2]]
-    low = duckdb.sql("SELECT count(*) FROM RIDES WHERE zone = 'north' AND tip >= -10 AND tip < 0").fetchall()[0][0]
+    lows = "SELECT count(*) FROM RIDES WHERE zone = 'north' AND tip >= -10 AND tip < 0"
+    low = duckdb.connect().sql(lows).fetchall()[0][0]
     assert abs(rows[0]["count"] - low) < 240
 
 

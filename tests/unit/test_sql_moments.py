@@ -26,7 +26,7 @@ def test_spelled_as_duckdb_does(text, column):
     for moment in MOMENTS:
         row = {"d": moment.date(), "t": moment}
         kind = "DATE" if column == "d" else "TIMESTAMP"
-        expected = duckdb.execute(f"SELECT {text.format(f'CAST(? AS {kind})')}", [row[column]]).fetchone()[0]
+        expected = duckdb.connect().execute(f"SELECT {text.format(f'CAST(? AS {kind})')}", [row[column]]).fetchone()[0]
 
         assert expected == evaluate(told, row)
     assert None is evaluate(told, {"d": None, "t": None})

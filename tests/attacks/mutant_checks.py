@@ -557,6 +557,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "kept": promise_checks.kept,
     "leads": promise_checks.leads,
     "lead of two": ranking_checks.lead_of_two,
+    "lines of a ranking": ranking_checks.lines_of_a_ranking,
     "limits of any rule": limit_checks.any_rule,
     "ranking limit": ranking_checks.limit_of_a_ranking,
     "reduced": promise_checks.reduced,

@@ -537,6 +537,20 @@ PRICES = (
         "lead of two",
     ),
     _one(
+        "a ranking that is begun again at the whole of beta",
+        "accuracy/ranking.py",
+        "return _LATER / 2.0**line if line else 1 - _LATER",
+        "return 1.0",
+        "lines of a ranking",
+    ),
+    _one(
+        "a ranking that was not kept not counted",
+        "session/choosing/ranking.py",
+        "return blob if kept.lines >= ours.lines else blob_of(replace(kept, lines=ours.lines))",
+        "return blob",
+        "lines of a ranking",
+    ),
+    _one(
         "the limit of a ranking by leads after its last place",
         "limits/ranking.py",
         "leads = (ranked[:-1] - ranked[1:])[:k]",

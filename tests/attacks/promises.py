@@ -109,6 +109,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a lead proved at each look as if it were the only one",
         "the lead of two groups as if it were known four times as well",
         "groups beside a core judged as if their leads were measured",
+        "a ranking that is begun again at the whole of beta",
+        "a ranking that was not kept not counted",
     ),
     "no rule that keeps its target pays less than a limit": (
         "the limit of a ranking by leads after its last place",

@@ -24,6 +24,9 @@ FEWEST_GRAINS: Final = int((FIRST_GRAINS - 1) / (1 - PILOT)) + 1
 _MOST: Final = 1 << 60
 """No look is finer."""
 
+_LATER: Final = 1 / 16
+"""Of the chance of an error, for lines that are begun after the first one, where a chain is not carried on."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingState:
@@ -42,6 +45,8 @@ class RankingState:
         lead_information: int64[groups], what these numbers are known with: their differences have the variance two
             over it, in grains.
         step_log2: the steps of the means, 2^step_log2 in answer units, where a chain is carried on from them.
+        line: how many lines of looks were begun for the question before this one.
+        lines: how many were begun in all, as far as is known here.
     """
 
     pilot: Floats
@@ -54,9 +59,11 @@ class RankingState:
     lead_grains: Ints
     lead_information: Ints
     step_log2: int = 0
+    line: int = 0
+    lines: int = 1
 
     @classmethod
-    def begun(cls, pilot: Floats, pilot_grains: int, foreseen: tuple[int, float]) -> RankingState:
+    def begun(cls, pilot: Floats, pilot_grains: int, foreseen: tuple[int, float], line: int = 0) -> RankingState:
         """Return the state after a pilot: all groups in one block.
 
         >>> RankingState.begun(np.array([9.0, 4.0]), 64, (1, 0.0)).paid.tolist()
@@ -64,7 +71,10 @@ class RankingState:
         """
         groups = len(pilot)
         nothing, none = np.zeros(groups), np.zeros(groups, np.int64)
-        return cls(pilot, pilot_grains, foreseen, nothing, none, (np.arange(groups),), nothing, none, none)
+        blocks = (np.arange(groups),)
+        return cls(
+            pilot, pilot_grains, foreseen, nothing, none, blocks, nothing, none, none, line=line, lines=line + 1
+        )
 
     @property
     def held(self) -> Ints:
@@ -103,7 +113,7 @@ class RankingContest:
 
     Attributes:
         k: how many places.
-        beta: the chance that something that is told as settled is wrong.
+        beta: the chance that something that is told as settled is wrong, in any line of looks.
         per_grain: information (1/variance, in answer units) that one grain buys.
         cap_grains: the most grains that a group may hold.
         apart, relative: leads that do not matter, in answer units or as a part of the larger one; 0 for none.
@@ -132,8 +142,8 @@ class RankingContest:
 
     def places(self, now: RankingState) -> RankingPlaces:
         """Return the rule, given what the pilot showed."""
-        foreseen = (now.pilot, now.pilot_grains, now.foreseen)
-        return RankingPlaces(self.k, self.beta, self.per_grain, *foreseen, self.apart, self.relative, self.law)
+        foreseen, beta = (now.pilot, now.pilot_grains, now.foreseen), self.beta * part_of_line(now.line, self.law)
+        return RankingPlaces(self.k, beta, self.per_grain, *foreseen, self.apart, self.relative, self.law)
 
     def unsettled(self, now: RankingState) -> list[int]:
         """Return which blocks are not settled."""
@@ -165,6 +175,8 @@ class RankingContest:
         measure: Callable[[Ints, Ints], Floats],
         pilot: Callable[[Ints, Ints], Floats] | None = None,
         lead: Callable[[Ints, Ints, Ints], Floats] | None = None,
+        *,
+        line: int = 0,
     ) -> RankingState:
         """Look at groups that are not settled until all are, or the cap is reached.
 
@@ -176,8 +188,9 @@ class RankingContest:
             pilot: the same for the pilot; None for the same noise.
             lead: returns fresh noisy leads float64[n] of n groups over n others, as noisy as one group's value is, from
                 grains that members of both pay, and the indices of both; None where leads are not measured as one.
+            line: how many lines of looks were begun before, where this one goes on from nothing.
         """
-        state = self._pilot(groups, pilot or measure) if now is None else now
+        state = self._pilot(groups, pilot or measure, line) if now is None else now
         places = self.places(state)
         while unsettled := self._open(places, state):
             level = self._next_look(state, unsettled)
@@ -201,13 +214,13 @@ class RankingContest:
         later = looks(max(level + 1, now.pilot_grains), self.cap_grains - now.pilot_grains, self.law)
         return int(later[0]) if len(later) else 0
 
-    def _pilot(self, groups: int, measure: Callable[[Ints, Ints], Floats]) -> RankingState:
+    def _pilot(self, groups: int, measure: Callable[[Ints, Ints], Floats], line: int) -> RankingState:
         """Look at all groups alike until it is about clear what their places will cost."""
         most, everyone = max(1, int(self.cap_grains * PILOT)), np.arange(groups)
         grains = min(FIRST_GRAINS, most)
         shown = measure(np.full(groups, grains, np.int64), everyone)
         while True:
-            now = RankingState.begun(shown, grains, (self.k, self.apart))
+            now = RankingState.begun(shown, grains, (self.k, self.apart), line)
             if 2 * grains > most or not self.places(now).vague():
                 return now
             again = measure(np.full(groups, grains, np.int64), everyone)
@@ -257,6 +270,20 @@ class RankingContest:
             core = core_of(block, wanted, values, noise, begun, whole=bool(self.apart or self.relative))
             found += [] if core is None else [(block, core)]
         return found
+
+
+def part_of_line(line: int, law: NoiseLaw) -> float:
+    """Return the part of the chance of an error that a line of looks has, given how many were begun before it.
+
+    Gaussian measurements are all of one line. Which one of several chains is gone on from depends on their noise, so
+    all of them together err with the whole chance at most.
+
+    >>> [part_of_line(line, LAPLACE) for line in range(3)]
+    [0.9375, 0.03125, 0.015625]
+    """
+    if law is not LAPLACE:
+        return 1.0
+    return _LATER / 2.0**line if line else 1 - _LATER
 
 
 def _leading(

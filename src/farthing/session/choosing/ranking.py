@@ -13,6 +13,7 @@ from farthing.accuracy.ranking import RankingContest
 from farthing.chosen import Ranking
 from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.mechanisms.gaussian import worst_cost
+from farthing.privacy import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.words import about
@@ -46,6 +47,9 @@ _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_
 
 _RULE: Final = "mixture, ties at their distance, leads within small blocks"
 """How leads are proved: what another rule has cut is not gone on from, since each rule may err with the whole beta."""
+
+_LINES: Final = ", lines that share the chance"
+"""The same under a pure budget, where a line may have to be begun again."""
 
 _PRICE: Final = ("cap", "max_epsilon")
 """What may be said of its price."""
@@ -226,14 +230,17 @@ class _RankingJob:
             return look
 
         leads = None if lines[2] is None else begun_leads(lines[2])
-        after = self.contest.run(before, query.groups, begun(lines[0]), begun(lines[1]), leads)
+        line = 0 if self.stored is None else self.stored.lines
+        after = self.contest.run(before, query.groups, begun(lines[0]), begun(lines[1]), leads, line=line)
         price = context.loss(looks.price(after.paid - held).farthings)
         return _RankingRelease(self, replace(after, step_log2=self.noise.step_log2), price), price
 
     def merged(self, current: bytes | None, answer: _RankingRelease, receipt: Receipt) -> bytes:
-        """Return what is kept, one ranking: see `merging`."""
+        """Return what is kept, one ranking: see `merging`; it tells how many lines were begun, kept or not."""
         ours = answer.standing
-        return merge(current, blob_of(ours), receipt, read=self.blob, worth=partial(self._worth, ours))
+        blob = merge(current, blob_of(ours), receipt, read=self.blob, worth=partial(self._worth, ours))
+        kept = standing_of(blob)
+        return blob if kept.lines >= ours.lines else blob_of(replace(kept, lines=ours.lines))
 
     def _worth(self, ours: RankingState, theirs: bytes) -> bool:
         """Tell whether a ranking settles what is asked, or has cost as much as another one."""
@@ -251,7 +258,8 @@ class _RankingRelease(NamedTuple):
 
 def _identity(context: Context, query: Query, wanted: RankingRequest) -> str:
     """Return the name of a ranking in the ledger."""
-    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative), _RULE]
+    rule = _RULE + _LINES * (context.budget.currency is Pure)
+    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative), rule]
     return reuse.identity(context.data(query), f"ranking {query.family()}", json.dumps(facts))
 
 

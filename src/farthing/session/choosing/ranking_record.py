@@ -75,7 +75,8 @@ def blob_of(standing: RankingState) -> bytes:
         "lead_grains": standing.lead_grains,
         "lead_information": standing.lead_information,
     }
-    facts = {"grains": standing.pilot_grains, "foreseen": standing.foreseen, "step": standing.step_log2}
+    facts: dict[str, Any] = {"grains": standing.pilot_grains, "foreseen": standing.foreseen, "step": standing.step_log2}
+    facts |= {"line": standing.line, "lines": standing.lines}
     return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
 
 
@@ -93,6 +94,8 @@ def standing_of(blob: bytes) -> RankingState:
         lead_grains=columns["lead_grains"],
         lead_information=columns["lead_information"],
         step_log2=int(facts["step"]),
+        line=int(facts.get("line", 0)),
+        lines=int(facts.get("lines", 1)),
     )
     order = np.lexsort((-found.ordered, place))
     return replace(found, blocks=tuple(np.split(order, 1 + np.flatnonzero(np.diff(place[order])))))

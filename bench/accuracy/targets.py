@@ -5,7 +5,8 @@ every count and pays for the cheapest groups only. Ratio: a part of the rows wit
 and as a mean of 0 and 1. Ranking: over someone who knows the gaps and measures all groups once, just finely enough
 for the first places to come out right as often as asked; over one who also has to prove it by that one look; and over
 what any rule pays that is right as often as asked whatever the truth: docs/proofs/limits.ranking.md. In GDP as mu^2,
-under a pure budget as epsilon. Ranking parts: the same of somebody who is told what the pilot only shows.
+under a pure budget as epsilon, there also of a line that begins again after a failed ask. Ranking parts: the same of
+somebody who is told what the pilot only shows.
 
     python bench/accuracy/targets.py [--quick] [--only KIND] [--json FILE]
 """
@@ -174,6 +175,8 @@ def ranking_price(name: str, rng: np.random.Generator, runs: int, *, pure: bool)
     least = ranking_limit(truth.astype(np.int64), k, beta=BETA, together=not pure)
     any_rule = least.epsilon if pure else least.measured
     mean = float(np.mean(paid))
+    ends = [contest.run(None, len(truth), **noise_of(truth, rng), line=1) for _ in range(runs // 5 * pure)]
+    again = float(np.mean([end.paid.max() for end in ends])) * unit / mean if pure else 1.0
     return {
         "groups": name,
         "wrong": wrong / runs,
@@ -184,6 +187,7 @@ def ranking_price(name: str, rng: np.random.Generator, runs: int, *, pure: bool)
         "over_any_rule": mean / any_rule,
         "one_who_knows_over_any_rule": knows / any_rule,
         "leads_together": 1.0 if pure else least.measured / least.mu_squared,
+        "begun_again_over_first": again,
         "five_groups_a_unit": float(np.mean(total) / knows / 5),
     }
 

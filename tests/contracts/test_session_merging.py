@@ -209,10 +209,12 @@ def test_a_failed_sharpening(case, engine):
 
 def test_what_begins_again_leaves_a_better_ranking(engine, monkeypatch):
     """Under a pure budget, after a failure: what costs and settles less takes no other one's place; more does."""
-    honest, kept = _RankingJob.merged, []
+    honest, kept, lines = _RankingJob.merged, [], []
 
     def merged(*given):
-        kept.append(standing_of(honest(*given)).paid.tolist())
+        stored = standing_of(honest(*given))
+        kept.append(stored.paid.tolist())
+        lines.append((stored.line, stored.lines))
         return honest(*given)
 
     monkeypatch.setattr(_RankingJob, "merged", merged)
@@ -231,6 +233,7 @@ def test_what_begins_again_leaves_a_better_ranking(engine, monkeypatch):
     assert not session.ranking(k=2, cap="all", **ask).paid
     assert session.ranking(k=4, cap="all", **ask).paid
     assert max(kept[0]) < max(kept[2])
+    assert lines == [(0, 1), (0, 2), (2, 3)]  # one that was not kept counts, too
     session._ledger.verify()
 
 

@@ -72,9 +72,7 @@ class RankingState:
         groups = len(pilot)
         nothing, none = np.zeros(groups), np.zeros(groups, np.int64)
         blocks = (np.arange(groups),)
-        return cls(
-            pilot, pilot_grains, foreseen, nothing, none, blocks, nothing, none, none, line=line, lines=line + 1
-        )
+        return cls(pilot, pilot_grains, foreseen, nothing, none, blocks, nothing, none, none, line=line, lines=line + 1)
 
     @property
     def held(self) -> Ints:

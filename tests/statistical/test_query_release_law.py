@@ -11,7 +11,7 @@ from levels import ALPHA, dkw_band
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from farthing.mechanisms import multiplicative_weights, small_database
+from farthing.mechanisms import multiplicative_weights, projection, small_database
 from farthing.mechanisms import noisy_answers as noisy
 from farthing.mechanisms.adaptive_tables import CHOICE, SHARES, AdaptiveTables, MeasuredTables
 from farthing.mechanisms.linear_queries import MatrixQueries, uniform
@@ -135,8 +135,13 @@ def test_a_table_chosen_at_four_times_its_price_is_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("loss", [Gdp(0.2), Pure(0.4)], ids=["gdp", "pure"])
-def test_the_projection_is_no_further_off_than_its_theorem(loss):
-    """The mean squared error over runs is below the bound, and below that of the noise."""
+def test_the_projection_is_no_further_off_than_its_theorem(loss, monkeypatch):
+    """The mean squared error over runs is below the bound, and below that of the noise.
+
+    The bound leaves out what the total's own noise adds, which under a pure loss would exceed it in one try of twenty:
+    so the number of rows is known here. Then eight runs are above it with a chance of about 1e-10.
+    """
+    monkeypatch.setattr(projection, "noisy_total", lambda *_: 500.0)
     rng = np.random.default_rng(1)
     queries = MatrixQueries(rng.choice([-1.0, 1.0], (400, 64)))
     counts = np.bincount(rng.choice(8, 500), minlength=64)

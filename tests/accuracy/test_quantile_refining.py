@@ -10,7 +10,8 @@ from scipy.stats import binom
 from sweeps import sweep
 
 from farthing.accuracy.quantile_bisection import QuantileBisection
-from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
+from farthing.accuracy.quantile_rank_run import RankRun
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.quantile_trail import LEVELS, LOOK, Trail, level_below
 from farthing.noise.bits import seeded
 
@@ -88,6 +89,37 @@ CHAINS = [
     ("skew", 500, 0.0, [{"rank": 0.4}, {"rank": 0.2}, {"rank": 0.1}]),
     ("skew", 1000, 0.5, [{"relative": 0.4}, {"relative": 0.2, "absolute": 4.0}, {"absolute": 2.0}]),
 ]
+
+
+def test_looks_for_a_much_wider_rank_tell_of_the_interval_alone():
+    """Up to 2.5 times the slack they are bet on, beyond it not, and always in older books, which do not say.
+    The interval and the rows are the same, and a cap counts what was put aside.
+    """
+    some = np.arange(12)
+    leaf = np.arange(1 << LEAVES_LOG2)
+    ranks = Ranks.of(np.repeat(some, len(leaf)), np.tile(leaf, 12), np.ones(12 * len(leaf), np.int64), groups=12,
+                     leaves_log2=LEAVES_LOG2)  # fmt: skip
+    (wide,) = chain(ranks, [descent(0.5, 0.4, rank=0.2)], 5)
+
+    def read(rank, trail):
+        run = RankRun.of(descent(0.5, 0.4, rank=rank), trail.copy(), np.zeros(12, np.bool_), None, None)
+        while run.active.any():
+            run.look(np.flatnonzero(run.active))
+        return run
+
+    near, far, unknown = read(0.1, wide.trail), read(0.07, wide.trail), wide.trail.copy()
+    unknown.kinds &= (1 << 21) - 1
+    older, same_ends = read(0.07, unknown), ~near.good
+
+    assert read(0.2, wide.trail).good.all()
+    assert near.places.above.any()
+    assert not len(near.aside.thresholds) + len(older.aside.thresholds) + len(far.places.thresholds)
+    assert (far.aside.information > 0).any()
+    assert not np.vstack([far.aside.above, far.aside.below]).any()
+    assert (far.high - far.low < len(leaf) - 1).any()
+    assert same_ends.sum() > 3
+    for name in ("low", "high", "rows", "spent"):
+        assert np.array_equal(getattr(far, name)[same_ends], getattr(near, name)[same_ends])
 
 
 @pytest.mark.statistical

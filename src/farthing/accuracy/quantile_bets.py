@@ -134,6 +134,16 @@ class Places:
         self.used[groups] += ~found
         return np.asarray(row)
 
+    def beside(self, other: Places) -> Places:
+        """Return the places of both; a threshold may be there twice.
+
+        >>> Places.none(2).beside(Places.none(2)).thresholds.shape
+        (0, 2)
+        """
+        names = ("thresholds", *_NAMES)
+        both = {name: np.vstack([getattr(self, name), getattr(other, name)]) for name in names}
+        return Places(**both, used=self.used + other.used)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ladder:

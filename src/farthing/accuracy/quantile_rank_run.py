@@ -14,7 +14,7 @@ import numpy as np
 from farthing.accuracy.quantile_bets import STAKE, Ladder, Places, partly, wholly, won, won_at_most
 from farthing.accuracy.quantile_ranks import WHOLE
 from farthing.accuracy.quantile_scouts import Scouts
-from farthing.accuracy.quantile_trail import FIRST_GRAINS, LOOK, Trail
+from farthing.accuracy.quantile_trail import FIRST_GRAINS, LOOK, Trail, made_for
 from farthing.mechanisms.gaussian import MOST_GRAINS
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ PRIOR: Final = 4.0
 
 WIDE: Final = 2.5
 """A first look with more information than this, times the squared slack, was made for a wider target: no bet."""
+
+WIDER: Final = 2.5
+"""A look that was made for more than so many times the slack tells of the interval, and of the rows, alone."""
 
 GUESSED: Final = 2.5
 """The first bet on the side of a place is the best one where it is so many standard deviations off;"""
@@ -92,6 +95,7 @@ class RankRun:
     depth: Int64  # looks that are behind
     middle: Int64  # the last threshold that was looked at
     places: Places
+    aside: Places  # those of looks for a much wider slack
     counted: Float64  # information on the count
     total: Float64  # the mean of the count times it
 
@@ -108,11 +112,11 @@ class RankRun:
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
         return cls(
-            plan=plan, trail=held.only(LOOK + plan.asked.steps), measure=measure, measure_count=measure_count,
+            plan=plan, trail=held.only(_kind(plan)), measure=measure, measure_count=measure_count,
             low=none.copy(), high=none + leaves - 1, spent=none.copy(), rows=nothing + np.nan, goal=nothing.copy(),
             active=~settled, waits=no.copy(), good=no.copy(), least=none + leaves - 1, most=none - 1,
             depth=none.copy(), middle=none.copy(), places=Places.none(groups),
-            counted=nothing.copy(), total=nothing.copy(),
+            aside=Places.none(groups), counted=nothing.copy(), total=nothing.copy(),
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -132,9 +136,11 @@ class RankRun:
         count = self.trail.counts[depth, at]
         self.spent[at] += grains + rows
         self.depth[at] += 1
-        seen = grains > 0
+        wide = self.trail.slacks(depth, at) > WIDER * self.plan.asked.slack
+        seen = (grains > 0) & ~wide
         self.middle[at[seen]] = place[seen]
-        self._bet(at[seen], place[seen], (mean[seen], grains[seen]), (count[seen], rows[seen]))
+        for places, some in ((self.places, seen), (self.aside, (grains > 0) & wide)):
+            self._bet(places, at[some], place[some], (mean[some], grains[some]), (count[some], rows[some]))
         information = rows * self.plan.count_per_grain
         self.counted[at] += information
         self.total[at] += information * count
@@ -151,7 +157,7 @@ class RankRun:
 
     def keep(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
         """Keep the next look of groups as it was measured: a fresh D and a fresh count, each with its grains."""
-        self.trail.keep(self.depth[at], place, ranks, counts, at, LOOK + self.plan.asked.steps)
+        self.trail.keep(self.depth[at], place, ranks, counts, at, _kind(self.plan))
 
     def leave(self, at: Int64) -> None:
         """Give up groups that are too small for their target, as far as the count tells."""
@@ -178,12 +184,17 @@ class RankRun:
         self.keep(some, place, (mean, grains), (count, rows))
         return np.asarray(at[self.active[at]])
 
-    def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
-        """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them."""
+    def _bet(
+        self, places: Places, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]
+    ) -> None:
+        """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them.
+
+        On looks that are put aside no rank is bet on, whatever they showed.
+        """
         if not at.size:
             return
         (mean, grains), (count, rows) = ranks, counts
-        row, asked = self.places.at(place, at), self.plan.asked
+        row, asked = places.at(place, at), self.plan.asked
         fresh: Float64 = np.asarray(grains * self.plan.per_grain)
         counted = rows * self.plan.count_per_grain
 
@@ -196,11 +207,12 @@ class RankRun:
             return mean - share * count, np.asarray(known)
 
         surely = grains / (grains + 1.0) / _ROUNDED  # a look at several is told in whole grains, rounded down
-        seen = (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack))
-        self._bet_on_ranks(at, row, (fresh, np.asarray(surely)), seen)
-        self._bet_on_sides(at, row, fresh, beyond(asked.beside))
-        self.places.information[row, at] += fresh
-        self.places.totals[row, at] += fresh * mean
+        if places is self.places:
+            seen = (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack))
+            self._bet_on_ranks(at, row, (fresh, np.asarray(surely)), seen)
+        self._bet_on_sides(places, at, row, fresh, beyond(asked.beside))
+        places.information[row, at] += fresh
+        places.totals[row, at] += fresh * mean
 
     def _bet_on_ranks(
         self,
@@ -223,9 +235,11 @@ class RankRun:
             most = wholly(STAKE, partly(STAKE, held) + self._odds * _UP - shown) - held
             won_[row, at] += won_at_most(most, side * mean, information, rate, surely)
 
-    def _bet_on_sides(self, at: Int64, row: Int64, fresh: Float64, seen: tuple[Float64, Float64]) -> None:
+    def _bet_on_sides(
+        self, places: Places, at: Int64, row: Int64, fresh: Float64, seen: tuple[Float64, Float64]
+    ) -> None:
         """Settle bets that the quantile is past the place, and that it is not."""
-        places, (mean, information) = self.places, seen
+        mean, information = seen
         held = places.information[row, at]
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(held > 0, places.totals[row, at] / held - self.goal[at], 0.0)
@@ -245,13 +259,17 @@ class RankRun:
     def _claim(self, at: Int64) -> None:
         """Say what all bets together have shown by now; what was shown before stays."""
         ladder, leaves = Ladder.of(self.places, at), self.plan.asked.leaves
+        aside = len(self.aside.thresholds)
+        if aside:
+            self._narrow(at, Ladder.of(self.places.beside(self.aside), at))
         if not len(ladder.thresholds):
             return
         odds = self._odds
         most = np.where(ladder.seen & (ladder.high >= odds), ladder.thresholds, -1).max(axis=0)
         least = np.where(ladder.seen & (ladder.low >= odds), ladder.thresholds, leaves).min(axis=0)
         self.most[at], self.least[at] = np.maximum(self.most[at], most), np.minimum(self.least[at], least)
-        self._narrow(at, ladder)
+        if not aside:
+            self._narrow(at, ladder)
         self.good[at] = self.least[at] <= self.most[at] + 1
         good = at[self.good[at]]
         self.low[good] = np.minimum(self.low[good], self.most[good] + 1)
@@ -325,3 +343,8 @@ class RankRun:
         """Return the information, times the squared slack, until bets on ranks so far off have won enough."""
         rate = RATE * np.clip(FADE * (1 - part), 0.02, 1)
         return np.maximum(self._odds - held, 0) / np.maximum(rate * (1 - part) - rate**2 / 2, 1e-3) / STAKE
+
+
+def _kind(plan: BisectionPlan) -> int:
+    """Return what a trail says of the looks of a plan."""
+    return made_for(plan.asked.steps, plan.asked.slack)

@@ -29,7 +29,20 @@ LEVEL: Final = 0
 """What `kinds` says of a threshold of a bisection, whose measurements are added up;"""
 
 LOOK: Final = 1
-"""and, with the rank in steps of 2^-20 that was looked for added, of one look of a search by rank."""
+"""and, with the rank in steps of 2^-20 that was looked for added, of one look of a search by rank. The bits above
+tell the slack that it was made for, in steps of 2^-20; 0 where that is not known."""
+
+_SLACK_BIT: Final = 21
+_SOUGHT: Final = (1 << _SLACK_BIT) - 1
+
+
+def made_for(steps: int, slack: float) -> int:
+    """Return the kind of a look for this rank, in steps of 2^-20, with this slack, as a share of the rows.
+
+    >>> made_for(3, 0.25) == LOOK + 3 + (1 << 18 << 21)
+    True
+    """
+    return LOOK + steps + (max(1, round(slack * (1 << 20))) << _SLACK_BIT)
 
 
 def _levels() -> Int64:
@@ -62,7 +75,7 @@ class Trail:
         counted: int64[lanes, groups], the grains that they hold.
         thresholds: int64[depths, groups], the threshold that was met after so many others; -1 for none.
         starts: int64[depths, groups], the place in LEVELS of the threshold's first look.
-        kinds: int64[depths, groups], `LEVEL`, or `LOOK` and the rank that was looked for.
+        kinds: int64[depths, groups], `LEVEL`, or what `made_for` says: the rank that was looked for, and its slack.
         means: float64[depths, groups], of D at the threshold, in rows.
         grains: int64[depths, groups], the grains that they hold.
         places: int64[depths, groups], the place in LEVELS of the last look at a level; -1 for none.
@@ -137,12 +150,16 @@ class Trail:
         looks elsewhere costs more than to begin again.
         """
         made, bare = self.copy(), self.counted[len(self.kinds) :] > 0
-        other = (self.thresholds >= 0) & (self.kinds != kind)
+        other = (self.thresholds >= 0) & ((self.kinds ^ kind) & _SOUGHT != 0)
         gone = other.any(axis=0) | ((kind >= LOOK) & bare.any(axis=0))
         for name in self.__slots__:
             if name != "paid":
                 getattr(made, name)[:, gone] = -1 if name in {"thresholds", "places"} else 0
         return made
+
+    def slacks(self, rows: Int64, groups: Int64) -> Float64:
+        """Return the slack that looks of some groups, at these depths, were made for; 0 where that is not known."""
+        return np.asarray((self.kinds[rows, groups] >> _SLACK_BIT) / (1 << 20))
 
     def keep(  # noqa: PLR0917  # one look, as it was taken
         self,

@@ -31,6 +31,9 @@ LEVEL: Final = 0
 LOOK: Final = 1
 """and, with the rank in steps of 2^-20 that was looked for added, of one look of a search by rank."""
 
+ROUND: Final = 1 << 32
+"""The same of a threshold of a round, of a search by value; `shown` says how many more follow in that look."""
+
 
 def _levels() -> Int64:
     """Return the levels: each one and a half times the one before, down to whole grains; the last is all there are."""

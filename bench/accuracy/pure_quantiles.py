@@ -123,7 +123,8 @@ def one_round(plan, leaf):
         above = np.searchsorted(values, high, "right") - share * ROWS
         with np.errstate(divide="ignore"):
             each = np.maximum(
-                np.where(low < 0, 0, far[0] / np.maximum(below, 0)), np.where(high >= last, 0, far[1] / np.maximum(above, 0))
+                np.where(low < 0, 0, far[0] / np.maximum(below, 0)),
+                np.where(high >= last, 0, far[1] / np.maximum(above, 0)),
             )
         paid.append(each.min())
     return float(np.mean(paid))
@@ -168,16 +169,16 @@ def by_value(kind, target, groups, rng):
 def told(cells):
     """Print the table of quantiles by value."""
     print(
-        "| data | quantile | target | epsilon | half of the groups | of two tests | half | of one round | of the least |"
-        " refined | met | missed |"
+        "| data | quantile | target | epsilon | half of the groups | of two tests | half | of one round |"
+        " of the least | refined | met | missed |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for one in cells:
         target = f"{one['relative']:.0%}" if one["relative"] else f"{one['absolute'] / 2**LEAVES_LOG2:.2%} of the range"
         print(
             f"| {one['data']} | {one['q']} | {target} | {one['epsilon']:.4f} | {one['half']:.4f} | {one['tests']:.1f} |"
-            f" {one['half_tests']:.1f} | {one['round']:.1f} | {one['least']:.0f} | {one['refined']:.2f} | {one['met']:.1%} |"
-            f" {max(one['misses'], one['refined_misses']):.1%} |"
+            f" {one['half_tests']:.1f} | {one['round']:.1f} | {one['least']:.0f} | {one['refined']:.2f} |"
+            f" {one['met']:.1%} | {max(one['misses'], one['refined_misses']):.1%} |"
         )
 
 

@@ -1517,8 +1517,8 @@ FORMULAS = (
     _one(
         "sides of a pure quantile told at an eighth of the noise",
         "accuracy/quantile_round_run.py",
-        "weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], scale[some])\n",
-        "weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], scale[some] / 8)\n",
+        "weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], each[some])\n",
+        "weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], each[some] / 8)\n",
         "pure quantiles",
     ),
     _one(

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 import farthing
-from farthing.accuracy.quantile_chain_run import LEVELS, ShownSides
 from farthing.accuracy.joint_chains import ShownJointRanks
+from farthing.accuracy.quantile_chain_run import LEVELS, ShownSides
 from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
 from farthing.session.answering import contribution_report, joint_chains, quantile

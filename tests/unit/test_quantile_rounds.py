@@ -76,7 +76,9 @@ def test_what_rounds_may_use_up_adds_up_to_beta():
     """The parts of all rounds of each group, over all their levels."""
     groups, plan = 20, plan_of(0.3, absolute=30.0)
     ranks = ranks_of(dict.fromkeys(range(1024), 20), groups)
-    run = QuantileRoundRun.of(plan, Trail.nothing(groups), np.zeros(groups, bool), ShownJointRanks(ranks, 1, seeded(3)).show)
+    run = QuantileRoundRun.of(
+        plan, Trail.nothing(groups), np.zeros(groups, bool), ShownJointRanks(ranks, 1, seeded(3)).show
+    )
     parts = []
     while run.active.any():
         before = run.left.copy()

@@ -72,6 +72,10 @@ class Wish(NamedTuple):
     level: Int64
     begins: Flags
 
+    def of(self, some: Flags) -> Wish:
+        """Return those of some groups."""
+        return Wish(self.places[:, some], self.level[some], self.begins[some])
+
 
 @dataclass(slots=True)
 class QuantileRoundRun:
@@ -211,7 +215,7 @@ class QuantileRoundRun:
         self.met, self.made = np.vstack([self.met, whole + NONE]), np.vstack([self.made, whole - 1])
         self.off, self.noise = np.vstack([self.off, real]), np.vstack([self.noise, real + 1])
 
-    def _claim(self, at: Int64, many: Int64, off: Float64, scale: Float64) -> None:
+    def _claim(self, at: Int64, many: Int64, off: Float64, each: Float64) -> None:
         """Say what the last looks prove; what was proved before stays."""
         plan, share = self.plan, self.plan.centre
         later, since = self.level[at] - self.first[at], self.level[at] - self.began[at]
@@ -220,7 +224,7 @@ class QuantileRoundRun:
         for column in range(THRESHOLDS):
             some = np.flatnonzero(column < many)
             here, place, seen = at[some], self.places[column, at[some]], off[column, some]
-            far = weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], scale[some])
+            far = weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], each[some])
             low = np.where(seen <= -far, np.maximum(self.low[here], place + 1), self.low[here])
             high = np.where(seen >= far, np.minimum(self.high[here], place), self.high[here])
             sane = low <= high
@@ -242,7 +246,7 @@ class QuantileRoundRun:
         if self.show is None:
             self.waits[some[~stops]], self.active[some[~stops]] = True, False
             return np.asarray(at[~new])
-        wish, some = Wish(*(one[..., ~stops] for one in wish)), some[~stops]
+        wish, some = wish.of(~stops), some[~stops]
         if some.size:
             self._take(some, wish, held[~stops], price[~stops])
         return np.asarray(at[self.active[at]])
@@ -259,7 +263,12 @@ class QuantileRoundRun:
             after = np.where(column == many[some] - 1, shown[column + 1, some], 0).astype(np.float64)
             cost = price[some] if column == 0 else none
             trail.keep(
-                rows, wish.places[column, some], (shown[column, some].astype(np.float64), cost), (after, none), here, kind
+                rows,
+                wish.places[column, some],
+                (shown[column, some].astype(np.float64), cost),
+                (after, none),
+                here,
+                kind,
             )
             trail.starts[rows, here] = wish.level[some]
             trail.places[rows, here] = np.where(wish.begins[some], 0, 1)
@@ -380,5 +389,7 @@ def _each_once(places: Int64) -> Int64:
 def _far(plan: ChainPlan) -> tuple[float, float]:
     """Return by how many noises of a bin two thresholds have to be off to be proved, at the first attempt."""
     chance = plan.share(np.array([MOST_PART]), np.array([0])) / len(_TWO)
-    under, over = (weighted_reach(plan.centre, np.array([u]), np.array([3 - u]), chance, np.array([_LARGE])) for u in _TWO)
+    under, over = (
+        weighted_reach(plan.centre, np.array([u]), np.array([3 - u]), chance, np.array([_LARGE])) for u in _TWO
+    )
     return float(under[0]) / _LARGE, float(over[0]) / _LARGE

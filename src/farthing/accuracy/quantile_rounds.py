@@ -65,9 +65,8 @@ class ValueTarget(NamedTuple):
         lower = asked.lower + step * (place + 1)
         upper = lower + 2 * self.absolute
         upper = np.maximum(upper, np.where(lower > 0, lower * (1 + 2 * self.relative), lower / (1 + 2 * self.relative)))
-        return np.clip(
-            np.floor((upper - asked.lower) / step - _EXACT).astype(np.int64) - 1, place + 1, asked.leaves - 1
-        )
+        last = np.floor((upper - asked.lower) / step - _EXACT).astype(np.int64) - 1
+        return np.asarray(np.clip(last, place + 1, asked.leaves - 1))
 
 
 class Window(NamedTuple):
@@ -125,7 +124,7 @@ class SeenPlaces:
 
     @cached_property
     def parts(self) -> tuple[Float64, Float64]:
-        """How likely the quantile is in the two likeliest bins together, and the rows of the larger one that is wide."""
+        """How likely the quantile is in the two likeliest bins together, and the most rows of one that is wide."""
         left, right = np.minimum(self.places[:-1], self._last), np.minimum(self.places[1:], self._last)
         wide = right - left > np.maximum(WIDE * (self.target.last(left) - left), 1)
         chances, rows = np.diff(self.chance, axis=0), np.where(wide, np.diff(self.rows, axis=0), 0.0)
@@ -153,9 +152,7 @@ class SeenPlaces:
         low = self._tried
         high = np.minimum(self.target.last(low), self.high)
         likely = self.likely(low, high)
-        needs = np.where(
-            likely > UNLIKELY, self.needs(low, high) / np.maximum(likely, UNLIKELY) ** DOUBT, np.inf
-        )
+        needs = np.where(likely > UNLIKELY, self.needs(low, high) / np.maximum(likely, UNLIKELY) ** DOUBT, np.inf)
         best, columns = needs.argmin(axis=0), np.arange(len(self.low))
         return Window(*(one[best, columns] for one in (low, high, needs, likely)))
 
@@ -185,7 +182,7 @@ class SeenPlaces:
         part = np.clip((wanted - below) / np.maximum(above - below, 1e-12), 0.0, 1.0)
         left, right = self.places[last, columns], np.minimum(self.places[last + 1, columns], self._last)
         place = np.rint(left + part * (right - left)).astype(np.int64)
-        return np.clip(place, self.low + 1, np.maximum(self.high - 1, self.low + 1))
+        return np.asarray(np.clip(place, self.low + 1, np.maximum(self.high - 1, self.low + 1)))
 
     def _between(self, values: Float64, place: Int64) -> Float64:
         """Return values at places: a straight line between those at thresholds."""

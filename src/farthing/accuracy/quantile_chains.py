@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_chain_run import ShowBins
     from farthing.accuracy.quantile_chain_run import Show, ShownSides
     from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
+    from farthing.accuracy.quantile_trail import ShowBins
     from farthing.mechanisms.exponential import BitSource
 
     Int64 = NDArray[np.int64]

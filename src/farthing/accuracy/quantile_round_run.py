@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.joint_chain_run import ShownBins
 from farthing.accuracy.laplace_sums import weighted_reach
 from farthing.accuracy.quantile_chain_run import CLEARLY, FIRST, HOPELESS, LEVELS, STEPS
-from farthing.accuracy.quantile_rounds import NONE, SURE, SeenPlaces, ValueTarget, Window
+from farthing.accuracy.quantile_rounds import NONE, SURE, NearPair, SeenPlaces, ValueTarget
 from farthing.accuracy.quantile_run import within
-from farthing.accuracy.quantile_trail import ROUND
+from farthing.accuracy.quantile_trail import ROUND, ShownBins
 from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.rounding import FARTHING
 
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_chain_run import ShowBins
     from farthing.accuracy.quantile_chain_run import ChainPlan
-    from farthing.accuracy.quantile_trail import Trail
+    from farthing.accuracy.quantile_trail import ShowBins, Trail
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
@@ -177,10 +175,6 @@ class QuantileRoundRun:
             self.first[at[some]] = np.maximum(level[some], self._level(EAGER * found.needs))
         self.number[at] += 1
         self.began[at], self.places[:, at] = level, places
-        gone = (self.met[:, at] >= np.where(places < 0, NONE, places).min(axis=0)) & (
-            self.met[:, at] <= places.max(axis=0)
-        )
-        self.met[:, at] = np.where(gone, NONE, self.met[:, at])  # what is known more coarsely
 
     def _told(self, at: Int64, many: Int64) -> tuple[Float64, Float64, Float64]:
         """Return how far D is off at each threshold of the last look, its noise, and that of a bin."""
@@ -194,8 +188,11 @@ class QuantileRoundRun:
         return off, np.sqrt(2 * ((1 - share) ** 2 * under + share**2 * over)) * scale, scale
 
     def _keep(self, at: Int64, off: Float64, noise: Float64) -> None:
-        """Keep what the last look told in place of what the round told before."""
-        old = self.made[:, at] == self.number[at]
+        """Keep what the last look told in place of what the round told before, and others more coarsely beside it."""
+        places, met = self.places[:, at], self.met[:, at]
+        finest = np.where(places < 0, np.inf, noise).min(axis=0)
+        old = (met >= np.where(places < 0, NONE, places).min(axis=0)) & (met <= places.max(axis=0))
+        old = (old & (self.noise[:, at] >= finest)) | (self.made[:, at] == self.number[at])
         self.met[:, at] = np.where(old, NONE, self.met[:, at])
         for place, each, doubt in zip(self.places[:, at], off, noise, strict=True):
             some = np.flatnonzero(place >= 0)
@@ -287,7 +284,7 @@ class QuantileRoundRun:
         target = ValueTarget(asked, plan.relative, plan.absolute)
         return SeenPlaces(places, off, noise, self.low[at] - 1, self.high[at], target, self.far)
 
-    def _pairs(self, seen: SeenPlaces, places: Int64) -> Window:
+    def _pairs(self, seen: SeenPlaces, places: Int64) -> NearPair:
         """Return which two thresholds of rounds, near enough, are cheapest to prove; what is proved counts as one."""
         groups = places.shape[1]
         lows = np.vstack([seen.low[None], places])
@@ -300,7 +297,7 @@ class QuantileRoundRun:
         needs, likely = np.where(fits, seen.needs(low, shape), np.inf) * more, seen.likely(low, shape)
         best, columns = needs.argmin(axis=0), np.arange(groups)
         needs = needs * self.plan.asked.max_rows
-        return Window(*(one[best, columns] for one in (low, high, needs, likely)))
+        return NearPair(*(one[best, columns] for one in (low, high, needs, likely)))
 
     def _wish(self, at: Int64) -> Wish:
         """Return what to look at next: at first the middle, ever more finely until rows are known, then by `_aimed`."""
@@ -337,7 +334,7 @@ class QuantileRoundRun:
         level = np.where(begins, np.where(sure, np.maximum(self._level(EAGER * needs), last - 2 * STEPS), last), level)
         return Wish(np.where(begins, places, own), level, begins)
 
-    def _both(self, found: Window) -> Int64:
+    def _both(self, found: NearPair) -> Int64:
         """Return the thresholds of a round that is to prove a window."""
         places = np.full((THRESHOLDS, len(found.low)), -1)
         places[0], places[1] = found.low, found.high

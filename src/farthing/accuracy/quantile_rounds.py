@@ -69,7 +69,7 @@ class ValueTarget(NamedTuple):
         return np.asarray(np.clip(last, place + 1, asked.leaves - 1))
 
 
-class Window(NamedTuple):
+class NearPair(NamedTuple):
     """Two thresholds that are near enough to be an answer, one entry a group.
 
     Attributes:
@@ -147,14 +147,14 @@ class SeenPlaces:
         return np.asarray(self._between(self.chance, high) - self._between(self.chance, low))
 
     @cached_property
-    def window(self) -> Window:
+    def window(self) -> NearPair:
         """The two thresholds, near enough, that are cheapest to prove, all in all."""
         low = self._tried
         high = np.minimum(self.target.last(low), self.high)
         likely = self.likely(low, high)
         needs = np.where(likely > UNLIKELY, self.needs(low, high) / np.maximum(likely, UNLIKELY) ** DOUBT, np.inf)
         best, columns = needs.argmin(axis=0), np.arange(len(self.low))
-        return Window(*(one[best, columns] for one in (low, high, needs, likely)))
+        return NearPair(*(one[best, columns] for one in (low, high, needs, likely)))
 
     @cached_property
     def _tried(self) -> Int64:

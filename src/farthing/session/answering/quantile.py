@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-    from farthing.accuracy.joint_chain_run import ShownBins
     from farthing.accuracy.quantile_bisection import QuantileState
     from farthing.accuracy.quantile_chain_run import ShownSides
+    from farthing.accuracy.quantile_trail import ShownBins
     from farthing.engines.engine import Histogram
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan

@@ -22,6 +22,7 @@ import random
 import re
 import statistics
 import tempfile
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -236,7 +237,7 @@ def ours(table: pa.Table, ledger: Path) -> Service:
 
 
 @dataclass(slots=True)
-class Door:
+class Door(ABC):
     """A session of an agent. What one of them was refused, the others do not ask as finely again."""
 
     world: World
@@ -252,13 +253,13 @@ class Door:
                 return float(rows[0]["n"] or 0)
         return None
 
+    @abstractmethod
     async def rows(self, sql: str, **target: float) -> list[dict[str, Any]] | None:
         """Return the rows of a question; None if it is refused."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def ignore_the_budget(self) -> None:
         """Do what an injected text says: lift the budget by every word that the door takes."""
-        raise NotImplementedError
 
 
 class Tools(Door):

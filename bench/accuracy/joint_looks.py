@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 
 import joint
 import numpy as np
@@ -66,14 +67,27 @@ def missed(kind, ladder, beta, mean, part, *, runs, rng):
     return int(found.max()), state.critical
 
 
-def worst(kind, ladder, beta, runs, rng):
-    """Return (c, worst rate, the most it can be, at which mean and variance) of a rule, or None where it has none."""
-    first = [(missed(kind, ladder, beta, *cell, runs=runs, rng=rng), cell) for cell in CELLS]
+def worst(missed, cells, runs):
+    """Return (c, worst rate, the most it can be, at which mean and variance) of a rule, or None where it has none.
+
+    `missed` returns how many of some runs miss in a cell, and c.
+    """
+    first = [(missed(*cell, runs=runs), cell) for cell in cells]
     if not first[0][0][1]:
         return None
     again, many = sorted(first, reverse=True)[:WORST], 10 * runs
-    (found, critical), cell = max((missed(kind, ladder, beta, *cell, runs=many, rng=rng), cell) for _, cell in again)
+    (found, critical), cell = max((missed(*cell, runs=many), cell) for _, cell in again)
     return critical, found / many, float(beta_law.ppf(0.999, found + 1, many - found)), cell
+
+
+def print_row(head, beta, found):
+    """Print a row of what `worst` found at a failure probability."""
+    if found is None:
+        print(f"{head} - | claims in stages | - |", flush=True)
+        return
+    critical, rate, most, (mean, part) = found
+    share = LOOKS_SHARE * beta
+    print(f"{head} {critical:.3f} | {rate / share:.3f} ({most / share:.3f}) | {mean:g}, {part:g} |", flush=True)
 
 
 def main():
@@ -94,14 +108,9 @@ def main():
             if options.only not in kind or (options.chains and max(relative) > 0.1):
                 continue
             ladder = [np.multiply(relative, times) for times in ((3, 1.5, 1) if options.chains else (1,))]
-            made = worst(kind, ladder, beta, options.runs, rng)
+            found = worst(partial(missed, kind, ladder, beta, rng=rng), CELLS, options.runs)
             head = f"| {kind} | {', '.join(f'{each:g}' for each in relative)} | {beta:g} |"
-            if made is None:
-                print(f"{head} - | claims in stages | - |", flush=True)
-                continue
-            critical, rate, most, (mean, part) = made
-            share = LOOKS_SHARE * beta
-            print(f"{head} {critical:.3f} | {rate / share:.3f} ({most / share:.3f}) | {mean:g}, {part:g} |", flush=True)
+            print_row(head, beta, found)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,14 @@ brackets is what it is at most (wrong once in a thousand).
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import joint
 import numpy as np
-from scipy.stats import beta as beta_law
+from joint_looks import PIECE, SIZE, print_row, worst
 
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.ratio_shapes import LOOKS_SHARE
 
 KINDS = {"variance": joint.VARIANCE, "deviation": joint.DEVIATION, "sample": joint.SAMPLE}
 TARGETS = (
@@ -26,9 +26,7 @@ TARGETS = (
     *(("variance", relative, 0.0) for relative in (0.6, 0.3, 0.1, 0.02)),
     ("sample", 0.2, 0.0), ("variance", 0.0, 0.2), ("variance", 0.2, 0.02),
 )  # fmt: skip
-MEANS = (0.0, 0.3, 0.6, 0.9)
-PARTS = (0.003, 0.02, 0.1, 0.3, 0.7)
-SIZE, WORST, PIECE = 1e6, 3, 50_000
+CELLS = tuple((mean, part) for mean in (0.0, 0.3, 0.6, 0.9) for part in (0.003, 0.02, 0.1, 0.3, 0.7))
 
 
 def missed(kind, target, beta, mean, part, *, runs, rng):
@@ -48,18 +46,6 @@ def missed(kind, target, beta, mean, part, *, runs, rng):
     return found, state.critical
 
 
-def worst(kind, target, beta, runs, rng):
-    """Return (c, worst rate, the most it can be, at which mean and variance) of a rule, or None where it has none."""
-    cells = [(mean, part) for mean in MEANS for part in PARTS]
-    first = [(missed(kind, target, beta, *cell, runs=runs, rng=rng), cell) for cell in cells]
-    if not first[0][0][1]:
-        return None
-    again = sorted(first, reverse=True)[:WORST]
-    many = 10 * runs
-    (found, critical), cell = max((missed(kind, target, beta, *cell, runs=many, rng=rng), cell) for _, cell in again)
-    return critical, found / many, float(beta_law.ppf(0.999, found + 1, many - found)), cell
-
-
 def main():
     """Print one row for each target and failure probability."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -74,14 +60,9 @@ def main():
         for kind, *target in TARGETS:
             if options.only not in kind:
                 continue
-            made = worst(kind, target, beta, options.runs, rng)
+            found = worst(partial(missed, kind, target, beta, rng=rng), CELLS, options.runs)
             head = f"| {kind} | {target[0]:g} | {target[1]:g} | {beta:g} |"
-            if made is None:
-                print(f"{head} - | claims in stages | - |", flush=True)
-                continue
-            critical, rate, most, (mean, part) = made
-            share = LOOKS_SHARE * beta
-            print(f"{head} {critical:.3f} | {rate / share:.3f} ({most / share:.3f}) | {mean:g}, {part:g} |", flush=True)
+            print_row(head, beta, found)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,6 @@ def test_looks_cover_and_cost_little(name):
 
 
 @pytest.mark.thorough
-@pytest.mark.statistical
 def test_looks_that_are_told_too_narrow_are_seen(monkeypatch):
     """Planted: at three times the failure probability a mean misses far more than 5 %, though it stops sooner."""
     statistic, shape, relative = LOOKS["a steep mean"]

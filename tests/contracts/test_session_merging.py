@@ -82,9 +82,9 @@ KINDS = {
         values("quantile", 0.5, rank=0.02),
         values("quantile", 0.5, by={}, absolute=3),
         values("quantile", 0.5, budget=PURE, rank=0.02),
+        values("quantile", (0.25, 0.5, 0.75), rank=0.05),
+        values("quantile", (0.25, 0.5, 0.75), budget=PURE, rank=0.05),
     ],
-    "joint_quantiles": [values("quantile", (0.25, 0.5, 0.75), rank=0.05)],
-    "joint_chains": [values("quantile", (0.25, 0.5, 0.75), budget=PURE, rank=0.05)],
     "relative_count": [
         pair(
             "count", **BY, absolute=50, mechanism="linear-log", budget=Budget(rho=20),

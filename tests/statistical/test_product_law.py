@@ -18,8 +18,6 @@ from farthing.limits.strategies import factorized
 from farthing.mechanisms.strategy import Strategy, StrategyMeasurements, StrategyState, applied
 from farthing.workloads import conditions, prefixes, ranges
 
-pytestmark = pytest.mark.statistical
-
 RUNS = 2_000
 COUNTS = np.array([[0, 3, 70_000], [1, 900, 12]])
 STRATEGY = Strategy.rounded((2, 3), (None, factorized(np.tril(np.ones((3, 3))), largest=False).strategy))
@@ -43,12 +41,14 @@ def furthest(errors):
     return float(max(abs(normal - ranks).max(), abs(normal - ranks + 1 / len(errors)).max()))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("grains", [1 << 44, 1 << 58])
 def test_measurements_have_normal_errors_of_the_size_that_is_told(grains):
     """Each measurement by itself, at coarse noise and at noise below one."""
     assert furthest(draws(grains, reach=3)) < dkw_band(RUNS, ALPHA / COUNTS.size) + 2.0**-10
 
 
+@pytest.mark.statistical
 def test_measurements_are_independent():
     """Variances of sums and differences of two errors are alike."""
     errors = draws(1 << 46)
@@ -87,6 +87,7 @@ def refuted(found, rate):
     return any(binom.sf(int(one.sum()) - 1, len(one), rate) < ALPHA / found.shape[1] for one in found.T)
 
 
+@pytest.mark.statistical
 @pytest.mark.thorough
 def test_intervals_hold_the_truth():
     """Each answer misses at most as often as was asked, at sums of 0, 1 and 926 alike."""

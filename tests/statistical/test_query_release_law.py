@@ -11,7 +11,7 @@ from levels import ALPHA, dkw_band
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from farthing.mechanisms import multiplicative_weights, small_database
+from farthing.mechanisms import multiplicative_weights, projection, small_database
 from farthing.mechanisms import noisy_answers as noisy
 from farthing.mechanisms.adaptive_tables import CHOICE, SHARES, AdaptiveTables, MeasuredTables
 from farthing.mechanisms.linear_queries import MatrixQueries, uniform
@@ -23,8 +23,6 @@ from farthing.mechanisms.small_database import SmallDatabase
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.sealed import sealed
 
-pytestmark = pytest.mark.statistical
-
 RUNS = 10_000
 
 
@@ -35,6 +33,7 @@ def ranks(errors):
     return float(max(abs(below - steps).max(), abs(below - steps + 1 / len(errors)).max()))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("loss", [Gdp(0.02), Zcdp(3)], ids=["gdp", "zcdp"])
 def test_noise_has_the_size_that_is_priced(loss):
     """Normal errors of the deviation that is told, at much and at little noise."""
@@ -52,6 +51,7 @@ def test_noise_of_two_thirds_is_seen(monkeypatch):
         test_noise_has_the_size_that_is_priced(Gdp(0.02))
 
 
+@pytest.mark.statistical
 def test_pure_noise_falls_at_the_rate_that_is_priced():
     """P[|noise| >= m] = 2 q^m/(1 + q) for the rate of the loss over the sensitivity."""
     drawn = abs(noisy_answers(np.zeros(RUNS, np.int64), Pure(0.5), squares=4, total=2))
@@ -62,6 +62,7 @@ def test_pure_noise_falls_at_the_rate_that_is_priced():
         assert min(binom.cdf(seen, RUNS, told), binom.sf(seen - 1, RUNS, told)) > ALPHA / 8
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("loss", [Gdp(0.05), Pure(0.1)], ids=["gdp", "pure"])
 def test_a_small_database_is_chosen_by_its_score(loss, monkeypatch):
     """Each database with the chance of the choice at the price that is left, where the number of rows is known."""
@@ -118,6 +119,7 @@ def first_choices(loss, runs=400):
     return seen, chooser(shares[0]).probabilities(np.array(scores), 1 << 16)
 
 
+@pytest.mark.statistical
 def test_the_first_table_is_chosen_by_its_score():
     """Each candidate with the chance of the choice at the price of its round, one row moving a score by its weight."""
     seen, told = first_choices(Gdp(0.3))
@@ -134,9 +136,15 @@ def test_a_table_chosen_at_four_times_its_price_is_seen(monkeypatch):
         test_the_first_table_is_chosen_by_its_score()
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("loss", [Gdp(0.2), Pure(0.4)], ids=["gdp", "pure"])
-def test_the_projection_is_no_further_off_than_its_theorem(loss):
-    """The mean squared error over runs is below the bound, and below that of the noise."""
+def test_the_projection_is_no_further_off_than_its_theorem(loss, monkeypatch):
+    """The mean squared error over runs is below the bound, and below that of the noise.
+
+    The bound leaves out what the total's own noise adds, which under a pure loss would exceed it in one try of twenty:
+    so the number of rows is known here. Then eight runs are above it with a chance of about 1e-10.
+    """
+    monkeypatch.setattr(projection, "noisy_total", lambda *_: 500.0)
     rng = np.random.default_rng(1)
     queries = MatrixQueries(rng.choice([-1.0, 1.0], (400, 64)))
     counts = np.bincount(rng.choice(8, 500), minlength=64)
@@ -147,6 +155,7 @@ def test_the_projection_is_no_further_off_than_its_theorem(loss):
     assert np.sqrt(np.mean(errors)) < IndependentNoise(loss).deviation(queries) / 2
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("shape", ["one cell", "even", "few"])
 @pytest.mark.parametrize("loss", [Gdp(0.02), Pure(0.02), Pure(1)], ids=["gdp", "pure", "much"])
 def test_a_small_database_is_no_further_off_than_its_theorem(loss, shape):
@@ -169,6 +178,7 @@ SHAPES = {"one cell": [3_000] + [0] * 31, "even": [94] * 32, "few": [1_500, 900,
 RANDOM_SIGNS = MatrixQueries(np.random.default_rng(3).choice([-1.0, 1.0], (60, 32)))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("passes", [0, 2])
 @pytest.mark.parametrize("loss", [Pure(0.5), Gdp(0.2)], ids=["pure", "gdp"])
@@ -240,6 +250,7 @@ def asked(rule, counts, bits=None):
     return missed, ended
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("shape", ["one cell", "even", "few"])
 def test_online_answers_hold_together(shape):
     """At each truth all answers are within the error, and no more runs end than the theorem allows."""

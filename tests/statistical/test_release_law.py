@@ -19,8 +19,6 @@ from farthing.mechanisms import residuals
 from farthing.mechanisms.residuals import Residual, ResidualMeasurements, contrasts, lengths_of, precision_of
 from farthing.workloads import marginals
 
-pytestmark = pytest.mark.statistical
-
 COUNTS = np.array([[0, 3, 70_000], [1, 900, 12]])
 RUNS = 3_000
 SIZES = {"a": 2, "b": 3, "c": 4}
@@ -44,12 +42,14 @@ def furthest(errors):
     return float(max(abs(normal - ranks).max(), abs(normal - ranks + 1 / len(errors)).max()))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("grains", [1 << 44, 1 << 58])
 def test_contrasts_have_normal_errors_of_the_size_that_is_told(grains):
     """Each contrast by itself, at coarse noise and at noise below one."""
     assert furthest(draws(grains, reach=3)) < dkw_band(RUNS, ALPHA / COUNTS.size) + 2.0**-10
 
 
+@pytest.mark.statistical
 def test_contrasts_are_independent():
     """Products of errors of two contrasts are zero on average: variances of sums and differences are alike."""
     errors = draws(1 << 46)
@@ -98,12 +98,14 @@ def refuted(found, rate):
     ]
 
 
+@pytest.mark.statistical
 @pytest.mark.thorough
 def test_intervals_hold_the_truth():
     """Each cell of each table misses at most as often as was asked, at counts of 0, 1 and 20,000 alike."""
     assert [] == refuted(misses(session_of(), absolute=60), 0.05)
 
 
+@pytest.mark.statistical
 @pytest.mark.thorough
 def test_all_intervals_hold_at_once():
     """Simultaneous intervals all hold, in at least the share of asks that was named."""
@@ -115,6 +117,7 @@ def test_all_intervals_hold_at_once():
     assert binom.sf(int(any_missed.sum()) - 1, ASKS, 0.2) > ALPHA
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_intervals_hold_the_truth_of_bounded_units():
     """With units of two rows and bounds that cut nothing, the same holds at the price of their reach."""
@@ -123,6 +126,7 @@ def test_intervals_hold_the_truth_of_bounded_units():
     assert [] == refuted(misses(session, absolute=240), 0.05)
 
 
+@pytest.mark.statistical
 @pytest.mark.thorough
 def test_intervals_of_a_relative_target_hold_the_truth():
     """The pilot decides how precise a table is, and its noise is not part of the answer: misses stay within it."""

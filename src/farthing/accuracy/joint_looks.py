@@ -62,7 +62,6 @@ LESS: Final = 1.1
 """but not so many times: each of these looks would have gone on then, too."""
 
 _NEARLY: Final = 1 + 1e-9
-_MIDDLE: Final = 1e-9
 _TINY: Final = 1e-100
 
 
@@ -190,7 +189,7 @@ def _tilt(prices: JointPrices, one: Statistic, relative: float, absolute: float,
         spread = any(isinstance(two, VarianceStatistic) and replace(two, sample=False) == plain for two in sharp)
         return relative * (2 if one.root and not spread else 1)
     if isinstance(one, RatioStatistic):
-        half = (one.upper - one.lower) / 2
+        half = one.half
         if not absolute and abs(one.centre) * _NEARLY >= half and any(_is_sum_of(two, one) for two in sharp):
             return relative
         return tilt(relative, absolute / half, _fewest(prices, one, public=public), one.centre / half)
@@ -217,11 +216,9 @@ def _fits(prices: JointPrices) -> bool:
 def _known(one: Statistic, relative: float, absolute: float) -> bool:
     """Return whether that is a count or sum, a mean of a bounded range, or a variance or root; relatively."""
     if isinstance(one, VarianceStatistic):
-        centred = abs(one.less - one.half**2 / 2) <= _MIDDLE * one.half**2
-        return bool(relative and centred) and not (one.root and absolute)
+        return bool(relative and one.centred) and not (one.root and absolute)
     if isinstance(one, RatioStatistic):
-        half = (one.upper - one.lower) / 2
-        return bool(relative) and 0 < half < np.inf and abs(one.lower + half - one.centre) <= _MIDDLE * half
+        return bool(relative) and one.centred
     return bool(relative) and isinstance(one, Linear)
 
 

@@ -73,7 +73,7 @@ _SURELY: Final = 2.0  # a group is given up where even a large count would need 
 _JUMPS: Final = (32, 8, 3)  # looks that are skipped where none of them would be the last
 _FAR: Final = 4.0  # standard deviations of what a jump adds
 _HALVINGS: Final = 60
-_MIDDLE: Final = 1e-9
+_NEARLY: Final = 1 + 1e-9
 _TINY: Final = 1e-100
 _UNKNOWN: Final = 1e40  # the scale of what was not shown, where only prices are told
 _FOREVER: Final = 1 << 62
@@ -208,7 +208,7 @@ class LaplaceLooks:
         excess, low, high = in_blocks(ends, value, ticks[None])
         if isinstance(self.prices.statistics[0], RatioStatistic):
             low, high = np.clip(low, *self._range), np.clip(high, *self._range)
-        return low, high, np.asarray(excess <= 1 + _MIDDLE)
+        return low, high, np.asarray(excess <= _NEARLY)
 
     def _wide(self, values: Floats, scales: Floats, beta: float | None = None) -> tuple[Floats, Floats, Floats]:
         """Return by what factor looks are too wide to be the last, and their ends; infinite where nothing is known.
@@ -272,9 +272,7 @@ def _parts(prices: LaplacePrices) -> tuple[int, ...] | None:
     """Return the parts of a level that lanes get; None for questions other than a mean or a variance alone."""
     only, parts = prices.statistics[0], VARIANCE_PARTS
     if isinstance(only, RatioStatistic):
-        half = (only.upper - only.lower) / 2
-        middle = abs(only.lower + half - only.centre) <= _MIDDLE * half  # else it is not a mean of values in that range
-        known, parts = 0 < half < math.inf and middle, RATIO_PARTS
+        known, parts = only.centred, RATIO_PARTS
     elif isinstance(only, VarianceStatistic):
         known = not (only.root and prices.targets[0][1])  # near 0 a root may change by any part
     else:
@@ -293,7 +291,7 @@ def _tilt(only: RatioStatistic | VarianceStatistic, relative: float, absolute: f
     """
     if isinstance(only, VarianceStatistic):
         return relative * (2 if only.root else 1), COARSEST_SPREAD
-    half, shape = (only.upper - only.lower) / 2, (RATIO_PARTS[0] / RATIO_PARTS[1]) ** 2
+    half, shape = only.half, (RATIO_PARTS[0] / RATIO_PARTS[1]) ** 2
     found = tilts(relative, absolute / half, shape, only.centre / half)
     value = np.linspace(-1, 1, len(found)) + only.centre / half
     other = (found * np.sign(value) < 0) & (relative * np.abs(value) >= absolute / half)

@@ -50,7 +50,6 @@ _STEP: Final = 2.0  # growth of a pilot, over what it holds
 _ENOUGH: Final = 0.8  # of what a pilot is to hold
 _BEGIN: Final = 16  # grains a lane
 _BEGIN_SHIFT: Final = 44  # the first grains are no less than the cap shifted by this
-_MIDDLE: Final = 1e-9
 _FOREVER: Final = 1 << 62
 
 
@@ -90,12 +89,10 @@ class RatioLooks:
         only = prices.statistics[0]
         if len(prices.statistics) > 1 or not isinstance(only, RatioStatistic) or prices.named_loss:
             return None
-        half = (only.upper - only.lower) / 2
-        middle = abs(only.lower + half - only.centre) <= _MIDDLE * half  # else it is no mean of values in that range
-        if not (0 < half < math.inf and middle) or prices.patience > 1 or not BETAS[0] <= beta <= BETAS[1]:
+        if not only.centred or prices.patience > 1 or not BETAS[0] <= beta <= BETAS[1]:
             return None
-        relative, absolute = float(prices.relative[0, 0]), float(prices.absolute[0, 0]) / half
-        found = chosen(relative, absolute, only.centre / half, beta)
+        relative, absolute = float(prices.relative[0, 0]), float(prices.absolute[0, 0]) / only.half
+        found = chosen(relative, absolute, only.centre / only.half, beta)
         if found is None:
             return None
         critical, least, public = found
@@ -104,8 +101,7 @@ class RatioLooks:
     @property
     def half(self) -> float:
         """Half of the range."""
-        only = self._only
-        return (only.upper - only.lower) / 2
+        return self._only.half
 
     @property
     def count(self) -> int:

@@ -45,6 +45,9 @@ _CUT: Final = 1.5
 _OFF_CENTRE: Final = 0.25
 """Where plans assume a mean to lie: this part of the half range off the middle."""
 
+_MIDDLE: Final = 1e-9
+"""A centre may be off the middle by this part of the half range, as floats are rounded."""
+
 _TINY: Final = 1e-12
 
 
@@ -169,6 +172,16 @@ class RatioStatistic:
     row: tuple[float, float] | None = None
 
     @property
+    def half(self) -> float:
+        """Half of the range."""
+        return (self.upper - self.lower) / 2
+
+    @property
+    def centred(self) -> bool:
+        """Whether the centre is the middle of a bounded range: else it is not a mean of values in that range."""
+        return bool(0 < self.half < np.inf and abs(self.lower + self.half - self.centre) <= _MIDDLE * self.half)
+
+    @property
     def reads(self) -> tuple[int, ...]:
         """The lanes it is a function of."""
         return (self.count, self.total)
@@ -238,8 +251,7 @@ class RatioStatistic:
         """Return the lanes of a group of `size` rows, as plans assume them."""
         if self.row is not None:
             return {self.count: size * self.row[0], self.total: size * self.row[1]}
-        half = (self.upper - self.lower) / 2
-        return {self.count: size, self.total: size * _OFF_CENTRE * half}
+        return {self.count: size, self.total: size * _OFF_CENTRE * self.half}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +285,11 @@ class VarianceStatistic:
     sample: bool = False
     root: bool = False
     less: float = 0.0
+
+    @property
+    def centred(self) -> bool:
+        """Whether as much is subtracted from each square as makes it as small as it can be."""
+        return bool(abs(self.less - self.half**2 / 2) <= _MIDDLE * self.half**2)
 
     @property
     def reads(self) -> tuple[int, ...]:

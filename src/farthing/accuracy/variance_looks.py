@@ -75,8 +75,7 @@ class VarianceLooks(RatioLooks):
         only = prices.statistics[0]
         if len(prices.statistics) > 1 or not isinstance(only, VarianceStatistic) or prices.named_loss:
             return None
-        centred = abs(only.less - only.half**2 / 2) <= _NEARLY * only.half**2
-        if not centred or prices.patience > 1 or not BETAS[0] <= beta <= BETAS[1]:
+        if not only.centred or prices.patience > 1 or not BETAS[0] <= beta <= BETAS[1]:
             return None
         relative, absolute = float(prices.relative[0, 0]), float(prices.absolute[0, 0])
         most = relative * (2 if only.root else 1)

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.accuracy.joint_chains import JointChains
-from farthing.accuracy.quantile_chain_run import LEVELS
-from farthing.errors import InvalidBounds
-from farthing.mechanisms.gaussian import highest_level, worst_cost
-from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.planning.joint_quantiles import JointStanding, answers_of, goals, settled_by, words
+from farthing.planning.quantile_chains import limit_of, plan_on_chains, require_shown
 from farthing.planning.quantile_sought import QuantileSought
 from farthing.privacy.loss import Pure
 
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.joint_chain_run import JointChainTrail
     from farthing.accuracy.joint_chains import JointChainsState
     from farthing.planning.frame import Frame
+    from farthing.planning.joint_quantiles import ToldTogether
     from farthing.planning.plan import Plan
     from farthing.planning.quantile_sought import QuantileFound
     from farthing.privacy.loss import Booked
@@ -56,7 +54,7 @@ class JointChainsPricing:
         """Return bool[groups, quantiles], what earlier answers serve."""
         return settled_by(self.served, groups)
 
-    def found(self, state: JointChainsState) -> tuple[QuantileFound, ...]:
+    def found(self, state: ToldTogether) -> tuple[QuantileFound, ...]:
         """Return the answer of each quantile: what a run came to, and what earlier answers serve."""
         return answers_of(self.sought, state, self.served)
 
@@ -93,44 +91,17 @@ def plan_joint_chains(frame: Frame, standing: JointStanding[JointChainTrail]) ->
         InvalidBounds: one unit may move more rows than the price allowed can hide.
     """
     pricing = _pricing(frame, standing)
-    most, cap, groups = pricing.max_groups, pricing.search.cap, frame.query.groups
-    paid = np.zeros(groups, np.int64) if pricing.held is None else pricing.held.paid
-    answers = zip(standing.each, pricing.sought, strict=True)
-    free, increase, fresh = all(each.answer(one) is not None for each, one in answers), 0, 0
-    if not free:
-        new = np.maximum(np.where(pricing.replayed(groups).waits, cap - paid, 0), 0)
-        increase, free = worst_cost(paid + new, most) - worst_cost(paid, most), not new.any()
-        fresh = 0 if free else cap * min(most, groups)
-    return frame.plan(
-        cap=frame.cap or frame.remaining + Pure.of_farthings(worst_cost(paid, most)),
-        target_price=None,
-        worst_price=Pure.of_farthings(increase),
-        fresh_price=Pure.of_farthings(fresh),
-        half_width=math.inf,
-        reachable=False,
-        free=free,
-        pricing=pricing,
-    )
+    answered, groups = standing.answer(pricing.sought) is not None, frame.query.groups
+    waits = np.zeros(groups, np.bool_) if answered else pricing.replayed(groups).waits
+    return plan_on_chains(frame, pricing, held=pricing.held, cap=pricing.search.cap, waits=waits)
 
 
 def _pricing(frame: Frame, standing: JointStanding[JointChainTrail]) -> JointChainsPricing:
     """Return how the question will be measured."""
-    most, held = frame.query.max_groups, standing.trail
-    top = [0] * most
-    if frame.cap is None and held is not None:
-        top = ([0] * most + np.sort(held.paid).tolist())[-most:]
-    level = highest_level((frame.cap or frame.remaining).farthings, tuple(top))
-    search = JointChains(goals(frame), frame.beta, max(1, min(level, MOST_FARTHINGS)), frame.spend)
-    lowest = search.plans[0].lowest
-    if lowest >= len(LEVELS) or LEVELS[lowest] > search.cap:
-        raise InvalidBounds(
-            "one unit may have too many rows in a group for this price",
-            rule="an epsilon a group of at least 2^-40 for each row of a unit",
-            got=f"max_rows={frame.query.max_rows} for {Pure.of_farthings(search.cap)!r} a group",
-            next_step="bound max_rows more tightly, or allow a larger price",
-        )
+    search = JointChains(goals(frame), frame.beta, limit_of(frame, standing.trail), frame.spend)
+    require_shown(search.plans[0].lowest, search.cap, frame.query.max_rows)
     sought = tuple(
         QuantileSought(one.rank, 0.0, 0.0, frame.beta, search.cap, frame.spend, one.steps) for one in search.asked
     )
-    served = tuple(each.served(one) for each, one in zip(standing.each, sought, strict=True))
-    return JointChainsPricing(words(frame.query), search, most, sought, held, served)
+    most, served = frame.query.max_groups, standing.served(sought)
+    return JointChainsPricing(words(frame.query), search, most, sought, standing.trail, served)

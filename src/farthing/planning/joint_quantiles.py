@@ -83,6 +83,30 @@ class JointStanding(Generic[T]):
     each: tuple[QuantileStanding, ...]
     trail: T | None = None
 
+    @classmethod
+    def nothing(cls, many: int) -> JointStanding[T]:
+        """Return what stands of so many quantiles at the start."""
+        return cls((QuantileStanding(),) * many)
+
+    def answer(self, asked: Sequence[QuantileSought]) -> tuple[QuantileFound, ...] | None:
+        """Return of each the newest answer that serves as a whole; None where one of them has none."""
+        found = [each.answer(one) for each, one in zip(self.each, asked, strict=True)]
+        served = tuple(one for one in found if one is not None)
+        return served if len(served) == len(found) else None
+
+    def served(self, asked: Sequence[QuantileSought]) -> tuple[QuantileFound | None, ...]:
+        """Return of each what earlier answers tell of the groups that they serve; None for none of them."""
+        return tuple(each.served(one) for each, one in zip(self.each, asked, strict=True))
+
+    @property
+    def newest(self) -> tuple[QuantileFound, ...]:
+        """The newest answer of each."""
+        return tuple(each.newest for each in self.each)
+
+    def then(self, found: Sequence[QuantileFound], trail: T | None) -> JointStanding[T]:
+        """Return what stands after one more answer of each, with another trail."""
+        return JointStanding(tuple(each.then(one, None) for each, one in zip(self.each, found, strict=True)), trail)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointQuantilePricing:
@@ -112,7 +136,7 @@ class JointQuantilePricing:
         """Return bool[groups, quantiles], what earlier answers serve."""
         return settled_by(self.served, groups)
 
-    def found(self, state: JointQuantilesState) -> tuple[QuantileFound, ...]:
+    def found(self, state: ToldTogether) -> tuple[QuantileFound, ...]:
         """Return the answer of each quantile: what a run came to, and what earlier answers serve."""
         return answers_of(self.sought, state, self.served)
 
@@ -199,10 +223,9 @@ def plan_joint_quantiles(frame: Frame, standing: JointStanding[JointTrail]) -> P
     cap = max(1, coin.level(frame.cap or frame.remaining, held))
     search = JointQuantiles(asked, frame.beta, cap)
     sought = tuple(QuantileSought(one.rank, 0.0, 0.0, frame.beta, cap, steps=one.steps) for one in asked)
-    served = tuple(each.served(one) for each, one in zip(standing.each, sought, strict=True))
+    served = standing.served(sought)
     pricing = JointQuantilePricing(words(frame.query), search, coin, sought, standing.trail, served)
-    answers = zip(standing.each, sought, strict=True)
-    free, increase, fresh = all(each.answer(one) is not None for each, one in answers), 0, 0
+    free, increase, fresh = standing.answer(sought) is not None, 0, 0
     if not free:
         increase, fresh = _worst(pricing, frame.query.groups)
         free = fresh == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,14 @@ from farthing.query.aggregates import Quantile
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from farthing.accuracy.joint_chain_run import JointChainTrail
     from farthing.accuracy.quantile_bisection import QuantileState
     from farthing.planning.frame import Frame
-    from farthing.planning.plan import Plan
+    from farthing.planning.plan import Plan, Pricing
     from farthing.planning.quantile_sought import QuantileFound, QuantileStanding
     from farthing.privacy.loss import Booked
+
+P = TypeVar("P", bound="Pricing")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,18 +96,27 @@ def plan_quantile_chains(frame: Frame, standing: QuantileStanding) -> Plan[Quant
         InvalidBounds: one unit may move more rows than the price allowed can hide.
     """
     pricing = _pricing(frame, standing)
-    most, cap = pricing.max_groups, pricing.search.cap
-    paid = np.zeros(frame.query.groups, np.int64) if pricing.held is None else pricing.held.paid
-    free, increase, fresh = standing.answer(pricing.sought) is not None, 0, 0
-    if not free:
-        new = np.maximum(np.where(pricing.replayed(frame.query.groups).waits, cap - paid, 0), 0)
-        increase, free = worst_cost(paid + new, most) - worst_cost(paid, most), not new.any()
-        fresh = 0 if free else cap * min(most, frame.query.groups)
+    answered, groups = standing.answer(pricing.sought) is not None, frame.query.groups
+    waits = np.zeros(groups, np.bool_) if answered else pricing.replayed(groups).waits
+    return plan_on_chains(frame, pricing, held=pricing.held, cap=pricing.search.cap, waits=waits)
+
+
+def plan_on_chains(
+    frame: Frame, pricing: P, *, held: Trail | JointChainTrail | None, cap: int, waits: NDArray[np.bool_]
+) -> Plan[P]:
+    """Return the plan of one quantile or several under a pure budget, of which some groups wait for an answer.
+
+    Each of these may pay up to its cap; all of it where chains begin again.
+    """
+    most, groups = frame.query.max_groups, frame.query.groups
+    paid = np.zeros(groups, np.int64) if held is None else held.paid
+    new = np.maximum(np.where(waits, cap - paid, 0), 0)
+    free = not new.any()
     return frame.plan(
         cap=frame.cap or frame.remaining + Pure.of_farthings(worst_cost(paid, most)),
         target_price=None,
-        worst_price=Pure.of_farthings(increase),
-        fresh_price=Pure.of_farthings(fresh),
+        worst_price=Pure.of_farthings(worst_cost(paid + new, most) - worst_cost(paid, most)),
+        fresh_price=Pure.of_farthings(0 if free else cap * min(most, groups)),
         half_width=math.inf,
         reachable=False,
         free=free,
@@ -127,24 +139,29 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileChainsPricing:
             got=frame.goal,
             next_step="leave one of them out, or open the ledger with Budget(epsilon=, delta=1e-6)",
         )
-    search = QuantileChains(asked, frame.beta, _limit(frame, standing.trail), frame.spend, relative, absolute)
-    if search.lowest >= len(LEVELS) or LEVELS[search.lowest] > search.cap:
-        raise InvalidBounds(
-            "one unit may have too many rows in a group for this price",
-            rule="an epsilon a group of at least 2^-40 for each row of a unit",
-            got=f"max_rows={query.max_rows} for {Pure.of_farthings(search.cap)!r} a group",
-            next_step="bound max_rows more tightly, or allow a larger price",
-        )
+    search = QuantileChains(asked, frame.beta, limit_of(frame, standing.trail), frame.spend, relative, absolute)
+    require_shown(search.lowest, search.cap, query.max_rows)
     sought = QuantileSought(asked.rank, relative, absolute, frame.beta, search.cap, frame.spend, asked.steps)
     held, served = standing.trail, standing.served(sought)
     return QuantileChainsPricing(str(aggregate), search, query.max_groups, sought, held, served)
 
 
-def _limit(frame: Frame, held: Trail | None) -> int:
+def limit_of(frame: Frame, held: Trail | JointChainTrail | None) -> int:
     """Return the most farthings that a group may pay: its part of the cap, or what is left and what it has paid."""
-    top = (0,) * frame.query.max_groups
+    most = frame.query.max_groups
+    top = [0] * most
     if frame.cap is None and held is not None:
-        paid = np.sort(held.paid)[-frame.query.max_groups :].tolist()
-        top = (0,) * (frame.query.max_groups - len(paid)) + tuple(paid)
-    level = highest_level((frame.cap or frame.remaining).farthings, top)
+        top = (top + np.sort(held.paid).tolist())[-most:]
+    level = highest_level((frame.cap or frame.remaining).farthings, tuple(top))
     return max(1, min(level, MOST_FARTHINGS))
+
+
+def require_shown(lowest: int, cap: int, max_rows: int) -> None:
+    """Refuse a question whose first look, at the lowest level that hides a unit's rows, is beyond a group's cap."""
+    if lowest >= len(LEVELS) or LEVELS[lowest] > cap:
+        raise InvalidBounds(
+            "one unit may have too many rows in a group for this price",
+            rule="an epsilon a group of at least 2^-40 for each row of a unit",
+            got=f"max_rows={max_rows} for {Pure.of_farthings(cap)!r} a group",
+            next_step="bound max_rows more tightly, or allow a larger price",
+        )

@@ -141,6 +141,15 @@ class QuantileStanding:
             found = again if found is None else _over(found, again)
         return found if found is not None and found.met.any() else None
 
+    @property
+    def newest(self) -> QuantileFound:
+        """The newest answer."""
+        return self.found[-1]
+
+    def then(self, found: QuantileFound, trail: Trail | None) -> QuantileStanding:
+        """Return what stands after one more answer, without those that it serves for, and with another trail."""
+        return QuantileStanding(_without_older(self.found, found), trail)
+
 
 def _over(older: QuantileFound, newer: QuantileFound) -> QuantileFound:
     """Return the newer answer where it serves, the older one elsewhere."""
@@ -150,7 +159,6 @@ def _over(older: QuantileFound, newer: QuantileFound) -> QuantileFound:
     return QuantileFound(newer.sought, value, lower, upper, older.met | newer.met, by_rank)
 
 
-def without_older(found: Sequence[QuantileFound], newer: Sequence[QuantileFound]) -> tuple[QuantileFound, ...]:
-    """Return answers, but those that a newer one serves for in each group that they served; then the newer ones."""
-    kept = (one for one in found if not any(last.serves(one.sought) and (last.met | ~one.met).all() for last in newer))
-    return (*kept, *newer)
+def _without_older(found: Sequence[QuantileFound], last: QuantileFound) -> tuple[QuantileFound, ...]:
+    """Return answers, but those that the last one serves for in each group that they served; then the last one."""
+    return (*(one for one in found if not (last.serves(one.sought) and (last.met | ~one.met).all())), last)

@@ -343,7 +343,7 @@ def _require_budget(budget: object) -> None:
     """Refuse everything but a budget."""
     if not isinstance(budget, Budget):
         raise InvalidBudget(
-            "no budget was given",
+            "no budget was given" if budget is None else "the budget is of another type",
             rule="budget is a farthing.Budget",
             got=type(budget).__name__,
             next_step="budget=farthing.Budget(epsilon=1, delta=1e-6)",

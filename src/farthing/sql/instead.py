@@ -32,7 +32,8 @@ NEVER: Final[dict[str, str]] = {
 _SUBQUERY: Final = ("a subquery", "ask one SELECT at a time, with constants in its conditions")
 
 INSTEAD: Final[dict[str, tuple[str, str]]] = {
-    **dict.fromkeys(("Subquery", "Select", "Exists", "Union", "Any", "All"), _SUBQUERY),
+    **dict.fromkeys(("Subquery", "Select", "Exists", "Union"), _SUBQUERY),
+    **dict.fromkeys(("Any", "All"), ("ANY or ALL", "join comparisons with constants by OR or AND")),
     "Null": ("NULL as a value", "compare with IS NULL, or leave the value out"),
     "Star": ("*", "rows never leave: write COUNT(*)"),
     "Window": ("a window (OVER)", "ask an aggregate with GROUP BY"),

@@ -53,6 +53,10 @@ class SqlDialect(DuckDB):
                 tree.meta["explain"] = True
             return tree
 
+        def _negate_range(self, this: Any = None) -> Any:
+            """Return NOT of what stood behind a value, as LIKE 'x'; newer versions mark some of these tests instead."""
+            return this and self.expression(exp.Not(this=this))
+
         def _parse_group(self, skip_group_by_token: bool = False) -> Any:  # as the parser has it
             """Read GROUP BY; its grouping sets stand apart from its columns, in whichever place they were read."""
             group = super()._parse_group(skip_group_by_token)

@@ -65,11 +65,7 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     """
     source = released.aggregates.reader.source
     _check_above(select, source)
-    folded = [name.casefold() for name in released.columns]
-    if len(set(folded)) < len(folded):
-        alike = next(name for name in folded if folded.count(name) > 1)
-        what = "columns whose names differ in capitals only"
-        raise source.refuse(what, "give each a name of its own", released.bodies.get(alike, select))
+    _check_names(released, select)
     hiding = _unseen(asked, released, [str(node.alias) for node in select.expressions])
     if hiding:
         asked, released = _renamed(asked, released, hiding, select)
@@ -84,15 +80,12 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     new_ones = [
         (name, new) for name, new in items if name in made.values() or new.casefold() not in reader.schema.names
     ]
-    known = dict(released.names.schema.columns)
-    ends = [(name + end, (new + end).casefold()) for name, new in new_ones for end in ("", *ENDS)]
-    called = meant | {new: name for name, new in ends if name in known}
+    called = meant | _called_now(new_ones, released)
     sorts = reader.naming(_above(released, alias), lambda node: called_above(node, called, meant, alias))
     columns = tuple(name for name, _ in items)
-    above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
     condition = None if where is None else reader.within("WHERE").whole(where.this)
-    keys = read_orders(order, sorts, above.columns)
+    keys = read_orders(order, sorts, columns)
     limit, offset = read_limit(source, select)
     before = _with_columns(asked.aftermath, before_rounding)
     read = columns_of(*(key.key for key in keys), *(() if condition is None else (condition,)))
@@ -104,9 +97,25 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     with source.located(select):
         both = before.then(condition, keys, limit, offset)
     after = replace(both, rounded=tuple(released.rounded.items()), comparisons=released.comparisons)
-    told = replace(asked, aftermath=after, columns=columns), above
+    told = replace(asked, aftermath=after, columns=columns), replace(released, columns=columns)
     new = {name: alias for name, alias in items if name != alias}
     return _renamed(*told, new, select) if new else told
+
+
+def _check_names(released: ReleasedColumns, select: Node) -> None:
+    """Refuse columns of an answer whose names differ in capitals only: a SELECT above could not tell them apart."""
+    folded = [name.casefold() for name in released.columns]
+    alike = next((name for name in folded if folded.count(name) > 1), None)
+    if alike is not None:
+        what, node = "columns whose names differ in capitals only", released.bodies.get(alike, select)
+        raise released.aggregates.reader.source.refuse(what, "give each a name of its own", node)
+
+
+def _called_now(items: Iterable[tuple[str, str]], released: ReleasedColumns) -> dict[str, str]:
+    """Return the columns of an answer, and the ends of their intervals, by new names that a SELECT above gives them."""
+    known = dict(released.names.schema.columns)
+    ends = [(name + end, (new + end).casefold()) for name, new in items for end in ("", *ENDS)]
+    return {new: name for name, new in ends if name in known}
 
 
 def _renamed(

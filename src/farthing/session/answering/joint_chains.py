@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from farthing.accuracy.joint_chain_run import JointChainTrail
 from farthing.accuracy.joint_chains import ShownJointRanks
-from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.joint_chains import JointChainsPricing, plan_joint_chains
 from farthing.planning.joint_quantiles import JointStanding
-from farthing.planning.quantile_sought import QuantileStanding, without_older
 from farthing.privacy.loss import Pure
 from farthing.progress import Progress
 from farthing.query.aggregates import Quantile
-from farthing.session.answering.joint_quantiles import cells_of, found_columns, found_in
+from farthing.session.answering.joint_quantiles import read, told_again, written
 from farthing.session.answering.laplace_count import epsilons
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
-from farthing.session.answering.quantile import ranks_of
-from farthing.session.core.merging import merge
-from farthing.session.core.records import read_blob, unreadable, write_blob
+from farthing.session.answering.quantile import cells_of, merged, ranks_of
 from farthing.session.core.shield import hand_over
 
 if TYPE_CHECKING:
@@ -63,8 +57,7 @@ class JointChainsMethod:
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> JointChainsMethod:
         """Return the method of a question."""
-        nothing: JointStanding[JointChainTrail] = JointStanding((QuantileStanding(),) * len(query.outputs))
-        return cls(query, nothing if blob is None else standing_in(blob), blob)
+        return cls(query, JointStanding.nothing(len(query.outputs)) if blob is None else standing_in(blob), blob)
 
     def plan(self, frame: Frame) -> Plan[JointChainsPricing]:
         """Return the plan, given what was released before."""
@@ -72,12 +65,7 @@ class JointChainsMethod:
 
     def stored_answer(self, plan: Plan[JointChainsPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was released before."""
-        pricing = plan.pricing
-        pairs = zip(self.standing.each, pricing.sought, strict=True)
-        found = [each.answer(one) for each, one in pairs]
-        if not all(found):
-            found = list(pricing.found(pricing.replayed(self.query.groups)))
-        return AskOutcome(tuple(cells_of(one) for one in found if one), np.zeros(self.query.groups), plan.worst_price)
+        return told_again(plan, self.standing, self.query.groups)
 
     def measured(
         self, context: Context, plan: Plan[JointChainsPricing], receipt: Receipt, watcher: Watcher | None
@@ -95,30 +83,13 @@ class JointChainsMethod:
         looks = BegunLooks(receipt, before, pricing.max_groups, Pure.of_farthings)
         state = searched(pricing, ranks, watcher, looks)
         found, paid = pricing.found(state), state.trail.paid - before
-        each = tuple(
-            QuantileStanding(without_older(old.found, (new,)))
-            for old, new in zip(self.standing.each, found, strict=True)
-        )
-        blob = blob_of(JointStanding(each, state.trail))
-        return AskOutcome(tuple(cells_of(one) for one in found), epsilons(paid), looks.price(paid), blob)
+        blob = blob_of(self.standing.then(found, state.trail))
+        return AskOutcome(tuple(map(cells_of, found)), epsilons(paid), looks.price(paid), blob)
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
-        ours = outcome.blob
-        assert ours is not None  # noqa: S101  # something was measured
-        kept = merge(current, ours, receipt, read=self.blob, worth=partial(self._worth, ours))
-        if current is None or (current == self.blob and kept == ours):
-            return kept
-        pairs = zip(standing_in(current).each, standing_in(ours).each, strict=True)
-        each = tuple(QuantileStanding(without_older(theirs.found, mine.found[-1:])) for theirs, mine in pairs)
-        return blob_of(JointStanding(each, standing_in(kept).trail))
-
-    def _worth(self, ours: bytes, theirs: bytes) -> bool:
-        """Tell whether what one trail holds has cost as much as another one."""
-        mine, other = (standing_in(blob).trail for blob in (ours, theirs))
-        if mine is None or other is None:
-            return other is None
-        return worst_cost(mine.paid, self.query.max_groups) >= worst_cost(other.paid, self.query.max_groups)
+        """Return what the ledger is to keep, by `merged`."""
+        form, most = (standing_in, blob_of), self.query.max_groups
+        return merged(current, outcome, receipt, read=self.blob, max_groups=most, form=form)
 
 
 def searched(pricing: JointChainsPricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks) -> JointChainsState:
@@ -148,35 +119,26 @@ def searched(pricing: JointChainsPricing, ranks: Ranks, watcher: Watcher | None,
 
 def blob_of(standing: JointStanding[JointChainTrail]) -> bytes:
     """Return the blob that the ledger stores."""
-    columns, trail = found_columns(standing.each), standing.trail
-    if trail is not None:
-        columns["paid"] = trail.paid
-        for look in range(len(trail.rounds)):
-            columns |= {f"{name}{look}": getattr(trail, name)[look] for name in _LOOK}
-            for name in _WIDE:
-                columns |= {f"{name}{look}.{row}": one for row, one in enumerate(getattr(trail, name)[look])}
-    facts = [[one.sought.facts() for one in each.found] for each in standing.each]
-    return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
+    return written(_FORMAT, standing.each, {} if standing.trail is None else _columns_of(standing.trail))
+
+
+def _columns_of(trail: JointChainTrail) -> dict[str, Any]:
+    """Return the columns that keep what was shown."""
+    columns: dict[str, Any] = {"paid": trail.paid}
+    for look in range(len(trail.rounds)):
+        columns |= {f"{name}{look}": getattr(trail, name)[look] for name in _LOOK}
+        for name in _WIDE:
+            columns |= {f"{name}{look}.{row}": one for row, one in enumerate(getattr(trail, name)[look])}
+    return columns
 
 
 def standing_in(blob: bytes) -> JointStanding[JointChainTrail]:
     """Return what stands in a blob; LedgerError for one of another form."""
-    columns, facts = read_blob(blob, _FORMAT)
-    try:
-        each = tuple(
-            QuantileStanding(tuple(found_in(columns, one, f"{number}.{place}") for place, one in enumerate(told)))
-            for number, told in enumerate(facts)
-        )
-        return JointStanding(each, _trail_in(columns, len(each)))
-    except (KeyError, TypeError, ValueError) as error:
-        problem = error
-    raise unreadable(problem)
+    return read(blob, _trail_in, _FORMAT)
 
 
-def _trail_in(columns: dict[str, Any], many: int) -> JointChainTrail | None:
-    """Return what was shown, where that is kept."""
-    if "paid" not in columns:
-        return None
+def _trail_in(columns: dict[str, Any], many: int) -> JointChainTrail:
+    """Return what was shown."""
     trail = JointChainTrail.nothing(len(columns["paid"]), many)
     looks = sum(name.startswith("rounds") for name in columns)
     trail.grow(looks - 1)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from farthing.accuracy.joint_quantile_run import JointTrail
 from farthing.accuracy.joint_quantiles import NoisyJointRanks
 from farthing.planning.joint_quantiles import JointQuantilePricing, JointStanding, plan_joint_quantiles
-from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
+from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding
 from farthing.progress import Progress
 from farthing.query.aggregates import Quantile
-from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
-from farthing.session.answering.quantile import columns_of, ranks_of, trail_in
-from farthing.session.core.merging import merge
+from farthing.session.answering.quantile import cells_of, columns_of, merged, ranks_of, trail_in
 from farthing.session.core.records import read_blob, unreadable, write_blob
 from farthing.session.core.shield import hand_over
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt
     from farthing.mechanisms.joint_ranks import RankStrategy
     from farthing.planning import Frame, Plan
+    from farthing.planning.joint_chains import JointChainsPricing
     from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.core.context import Context
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _FORMAT = b"farthing-quantiles-2"
 _OLDER = b"farthing-quantiles-1"
 _COLUMNS = ("value", "lower", "upper", "met", "by_rank")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,7 @@ class JointQuantilesMethod:
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> JointQuantilesMethod:
         """Return the method of a question."""
-        nothing: JointStanding[JointTrail] = JointStanding((QuantileStanding(),) * len(query.outputs))
-        return cls(query, nothing if blob is None else standing_in(blob), blob)
+        return cls(query, JointStanding.nothing(len(query.outputs)) if blob is None else standing_in(blob), blob)
 
     def plan(self, frame: Frame) -> Plan[JointQuantilePricing]:
         """Return the plan, given what was released before."""
@@ -69,12 +71,7 @@ class JointQuantilesMethod:
 
     def stored_answer(self, plan: Plan[JointQuantilePricing]) -> AskOutcome:
         """Return the answer of a free plan: what was released before."""
-        pricing = plan.pricing
-        pairs = zip(self.standing.each, pricing.sought, strict=True)
-        found = [each.answer(one) for each, one in pairs]
-        if not all(found):
-            found = list(pricing.found(pricing.replayed(self.query.groups)))
-        return AskOutcome(tuple(cells_of(one) for one in found if one), np.zeros(self.query.groups), plan.worst_price)
+        return told_again(plan, self.standing, self.query.groups)
 
     def measured(
         self, context: Context, plan: Plan[JointQuantilePricing], receipt: Receipt, watcher: Watcher | None
@@ -87,30 +84,23 @@ class JointQuantilesMethod:
         looks = BegunLooks(receipt, before, pricing.coin.max_groups, pricing.coin.loss)
         state = searched(pricing, ranks, watcher, looks)
         price = looks.price(state.trail.paid - before)
-        found = pricing.found(state)
-        each = tuple(
-            QuantileStanding(without_older(old.found, (new,)))
-            for old, new in zip(self.standing.each, found, strict=True)
-        )
-        blob = blob_of(JointStanding(each, state.trail))
-        paid = parameter_of(state.trail.paid - before, price)
-        return AskOutcome(tuple(cells_of(one) for one in found), paid, price, blob)
+        found, paid = pricing.found(state), parameter_of(state.trail.paid - before, price)
+        blob = blob_of(self.standing.then(found, state.trail))
+        return AskOutcome(tuple(map(cells_of, found)), paid, price, blob)
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
-        ours = outcome.blob
-        assert ours is not None  # noqa: S101  # something was measured
-        kept = merge(current, ours, receipt, read=self.blob)
-        if current is None or current == self.blob:
-            return kept
-        pairs = zip(standing_in(current).each, standing_in(ours).each, strict=True)
-        each = tuple(QuantileStanding(without_older(theirs.found, mine.found[-1:])) for theirs, mine in pairs)
-        return blob_of(JointStanding(each, standing_in(kept).trail))
+        """Return what the ledger is to keep, by `merged`."""
+        form, most = (standing_in, blob_of), self.query.max_groups
+        return merged(current, outcome, receipt, read=self.blob, max_groups=most, form=form)
 
 
-def cells_of(found: QuantileFound) -> Cells:
-    """Return the numbers of an answer."""
-    return Cells(found.value, found.lower, found.upper, found.met)
+def told_again(
+    plan: Plan[JointQuantilePricing] | Plan[JointChainsPricing], standing: JointStanding[Any], groups: int
+) -> AskOutcome:
+    """Return the answer of a free plan: what was released before."""
+    pricing = plan.pricing
+    found = standing.answer(pricing.sought) or pricing.found(pricing.replayed(groups))
+    return AskOutcome(tuple(map(cells_of, found)), np.zeros(groups), plan.worst_price)
 
 
 def searched(
@@ -148,23 +138,27 @@ def searched(
 
 def blob_of(standing: JointStanding[JointTrail]) -> bytes:
     """Return the blob that the ledger stores."""
-    columns = found_columns(standing.each)
-    if standing.trail is not None:
-        columns["paid"] = standing.trail.paid
-        for number, trail in enumerate(standing.trail.each):
-            columns |= columns_of(trail, f"{number}.")
-    facts = [[one.sought.facts() for one in each.found] for each in standing.each]
-    return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
+    return written(_FORMAT, standing.each, {} if standing.trail is None else _columns_of(standing.trail))
 
 
-def found_columns(each: tuple[QuantileStanding, ...]) -> dict[str, Any]:
-    """Return the columns that keep the answers of each quantile."""
-    return {
+def _columns_of(trail: JointTrail) -> dict[str, Any]:
+    """Return the columns that keep what was measured."""
+    columns: dict[str, Any] = {"paid": trail.paid}
+    for number, one in enumerate(trail.each):
+        columns |= columns_of(one, f"{number}.")
+    return columns
+
+
+def written(form: bytes, each: tuple[QuantileStanding, ...], trail: dict[str, Any]) -> bytes:
+    """Return a blob of the answers of each quantile, and of the columns that keep what was measured for them."""
+    columns = {
         f"{name}{number}.{place}": getattr(one, name)
         for number, told in enumerate(each)
         for place, one in enumerate(told.found)
         for name in _COLUMNS
     }
+    facts = [[one.sought.facts() for one in told.found] for told in each]
+    return write_blob(columns | trail, {form: json.dumps(facts).encode()})
 
 
 def standing_in(blob: bytes) -> JointStanding[JointTrail]:
@@ -172,26 +166,29 @@ def standing_in(blob: bytes) -> JointStanding[JointTrail]:
 
     The older form kept thresholds that were proven in another way: what was paid for them is kept, not what they said.
     """
-    columns, facts = read_blob(blob, _FORMAT, _OLDER)
+    return read(blob, _trail_in, _FORMAT, _OLDER)
+
+
+def read(blob: bytes, trail_in: Callable[[dict[str, Any], int], T], *forms: bytes) -> JointStanding[T]:
+    """Return what stands in a blob of one of the forms, given how to read what so many quantiles were measured with."""
+    columns, facts = read_blob(blob, *forms)
     try:
         each = tuple(
-            QuantileStanding(tuple(found_in(columns, one, f"{number}.{place}") for place, one in enumerate(told)))
+            QuantileStanding(tuple(_found_in(columns, one, f"{number}.{place}") for place, one in enumerate(told)))
             for number, told in enumerate(facts)
         )
-        return JointStanding(each, _trail_in(columns, len(each)))
+        return JointStanding(each, trail_in(columns, len(each)) if "paid" in columns else None)
     except (KeyError, TypeError, ValueError) as error:
         problem = error
     raise unreadable(problem)
 
 
-def found_in(columns: dict[str, Any], facts: dict[str, Any], place: str) -> QuantileFound:
+def _found_in(columns: dict[str, Any], facts: dict[str, Any], place: str) -> QuantileFound:
     """Return one answer of one quantile."""
     return QuantileFound(QuantileSought(**facts), *(columns[f"{name}{place}"] for name in _COLUMNS))
 
 
-def _trail_in(columns: dict[str, Any], many: int) -> JointTrail | None:
-    """Return what was measured, where that is kept."""
-    if "paid" not in columns:
-        return None
+def _trail_in(columns: dict[str, Any], many: int) -> JointTrail:
+    """Return what was measured."""
     paid = columns["paid"]
     return JointTrail(tuple(trail_in(columns, len(paid), f"{number}.") for number in range(many)), paid)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from farthing.planning.quantile import (
     plan_quantile,
 )
 from farthing.planning.quantile_chains import QuantileChainsPricing
-from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
+from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.progress import Progress
 from farthing.query.aggregates import Quantile
@@ -37,21 +36,28 @@ from farthing.session.core.records import read_blob, unreadable, write_blob
 from farthing.session.core.shield import hand_over
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
+    from farthing.accuracy.joint_chain_run import JointChainTrail
+    from farthing.accuracy.joint_quantile_run import JointTrail
     from farthing.accuracy.quantile_bisection import QuantileState
     from farthing.accuracy.quantile_chain_run import ShownSides
     from farthing.accuracy.quantile_trail import ShownBins
     from farthing.engines.engine import Histogram
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
+    from farthing.planning.joint_quantiles import JointStanding
     from farthing.privacy.loss import Booked
     from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.core.context import Context
+
+    S = TypeVar("S", QuantileStanding, JointStanding[JointTrail], JointStanding[JointChainTrail])
 
 _FORMAT = b"farthing-quantile-5"
 _OLDER = (b"farthing-quantile-4", b"farthing-quantile-3", b"farthing-quantile-2", b"farthing-quantile-1")
@@ -91,7 +97,7 @@ class QuantileMethod:
         if found is None and not isinstance(pricing, QuantileChoicePricing):  # a choice is free where it was made
             found = QuantileFound.of(pricing.sought, pricing.replayed(self.query.groups), pricing.served)
         assert found is not None  # noqa: S101  # a plan is free where something stands
-        return AskOutcome((_cells(found),), np.zeros(self.query.groups), plan.worst_price)
+        return AskOutcome((cells_of(found),), np.zeros(self.query.groups), plan.worst_price)
 
     def measured(
         self, context: Context, plan: Plan[QuantilePricing], receipt: Receipt, watcher: Watcher | None
@@ -130,28 +136,45 @@ class QuantileMethod:
         self, found: QuantileFound, paid: NDArray[np.float64], price: Booked, trail: Trail | None
     ) -> AskOutcome:
         """Return what was found, beside what was found before, and what was measured for it."""
-        standing = QuantileStanding(without_older(self.standing.found, (found,)), trail)
-        return AskOutcome((_cells(found),), paid, price, blob_of(standing))
+        return AskOutcome((cells_of(found),), paid, price, blob_of(self.standing.then(found, trail)))
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
-        ours = outcome.blob
-        assert ours is not None  # noqa: S101  # something was measured
-        kept = merge(current, ours, receipt, read=self.blob, worth=partial(self._worth, ours))
-        if current is None or (current == self.blob and kept == ours):
-            return kept
-        found = without_older(standing_in(current).found, standing_in(ours).found[-1:])
-        return blob_of(QuantileStanding(found, standing_in(kept).trail))
+        """Return what the ledger is to keep, by `merged`."""
+        form, most = (standing_in, blob_of), self.query.max_groups
+        return merged(current, outcome, receipt, read=self.blob, max_groups=most, form=form)
 
-    def _worth(self, ours: bytes, theirs: bytes) -> bool:
-        """Tell whether what one trail holds has cost as much as another one."""
+
+def merged(
+    current: bytes | None,
+    outcome: AskOutcome,
+    receipt: Receipt,
+    *,
+    read: bytes | None,
+    max_groups: int,
+    form: tuple[Callable[[bytes], S], Callable[[S], bytes]],
+) -> bytes:
+    """Return what the ledger is to keep of quantiles: one trail, by the rule of `merging`, and every answer.
+
+    `read` stood there when our search was planned, `form` reads and writes. A search that begins again takes the place
+    of one that cost as much, or less.
+    """
+    (standing_in, blob_of), ours = form, outcome.blob
+    assert ours is not None  # noqa: S101  # something was measured
+
+    def worth(theirs: bytes) -> bool:
+        """Tell whether what our trail holds has cost as much as another one."""
         mine, other = (standing_in(blob).trail for blob in (ours, theirs))
         if mine is None or other is None:
             return other is None
-        return worst_cost(mine.paid, self.query.max_groups) >= worst_cost(other.paid, self.query.max_groups)
+        return worst_cost(mine.paid, max_groups) >= worst_cost(other.paid, max_groups)
+
+    kept = merge(current, ours, receipt, read=read, worth=worth)
+    if current is None or (current == read and kept == ours):
+        return kept
+    return blob_of(standing_in(current).then(standing_in(ours).newest, standing_in(kept).trail))
 
 
-def _cells(found: QuantileFound) -> Cells:
+def cells_of(found: QuantileFound) -> Cells:
     """Return the numbers of an answer."""
     return Cells(found.value, found.lower, found.upper, found.met)
 

@@ -4,7 +4,7 @@ Beside both: someone who knows the quantile's place and shows the rows on both s
 By value: someone who knows the values, and shows the rows on both sides of the two thresholds that are cheapest.
 Then how often the search misses, and what a chain of ever sharper targets pays over asking for the sharpest at once.
 
-    python bench/accuracy/pure_quantiles.py [--quick] [--groups 1000] [--json FILE]
+    python bench/accuracy/pure_quantiles.py [--quick] [--values] [--groups 1000] [--json FILE]
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 from quantiles import LEAVES_LOG2, leaves, ranks_of
 
+from farthing.accuracy.joint_chains import ShownJointRanks
+from farthing.accuracy.laplace_sums import weighted_reach
 from farthing.accuracy.quantile_chain_run import reach
 from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
 from farthing.accuracy.quantile_choice import ExponentialQuantile
@@ -83,15 +85,20 @@ def within(q, relative, absolute, ranks, held=None):
     """Return what a search by value comes to."""
     goal = QuantileGoal(q, 0.0, 2.0**LEAVES_LOG2, LEAVES_LOG2)
     plan = QuantileChains(goal, BETA, CAP, relative=relative, absolute=absolute)
-    return plan, plan.run(ShownRanks(ranks, 1).show, groups=ranks.groups, held=held)
+    return plan, plan.run(ShownJointRanks(ranks, 1).show, groups=ranks.groups, held=held)
+
+
+def true_and_half(plan, values):
+    """Return the quantile of sorted values, and half of the width that the target leaves to an interval there."""
+    true = values[max(int(np.ceil(plan.centre * ROWS - 1e-9)) - 1, 0)]
+    return true, plan.absolute or plan.relative * true / (1 + plan.relative)
 
 
 def two_tests(plan, leaf):
     """Return the epsilon of one who knows the values, and shows two thresholds as near as the target asks."""
     far, last, paid = reach(plan.centre, np.array([BETA / 2]))[0], 2**LEAVES_LOG2 - 1, []
     for values in np.sort(leaf[:50], axis=1):
-        true = values[max(int(np.ceil(plan.centre * ROWS - 1e-9)) - 1, 0)]
-        half = plan.absolute or plan.relative * true / (1 + plan.relative)
+        true, half = true_and_half(plan, values)
         low = np.unique(np.linspace(true - max(int(2 * half), 1), true - 1, 200).astype(int))
         high = low + max(int(2 * half), 1)
         below = plan.centre * ROWS - np.searchsorted(values, low, "right")
@@ -101,6 +108,40 @@ def two_tests(plan, leaf):
                 high >= last, 0, far / np.maximum(above, 0)
             )
         paid.append(each.min())
+    return float(np.mean(paid))
+
+
+def one_round(plan, leaf):
+    """Return the epsilon of one who knows the values, and shows the three bins between two such thresholds once."""
+    last, share, chance, paid = 2**LEAVES_LOG2 - 1, plan.centre, np.array([BETA / 2]), []
+    far = [weighted_reach(share, np.array([u]), np.array([3 - u]), chance, np.array([1e9]))[0] / 1e9 for u in (1, 2)]
+    for values in np.sort(leaf[:50], axis=1):
+        true, half = true_and_half(plan, values)
+        low = np.unique(np.linspace(true - max(int(2 * half), 1), true - 1, 200).astype(int))
+        high = low + max(int(2 * half), 1)
+        below = share * ROWS - np.searchsorted(values, low, "right")
+        above = np.searchsorted(values, high, "right") - share * ROWS
+        with np.errstate(divide="ignore"):
+            each = np.maximum(
+                np.where(low < 0, 0, far[0] / np.maximum(below, 0)),
+                np.where(high >= last, 0, far[1] / np.maximum(above, 0)),
+            )
+        paid.append(each.min())
+    return float(np.mean(paid))
+
+
+def least(plan, leaf):
+    """Return the mean epsilon that any rule pays: docs/proofs/accuracy.quantile_chains.md, "By value, the least"."""
+    share, paid = plan.centre, []
+    for values in np.sort(leaf[:50], axis=1):
+        true, _ = true_and_half(plan, values)
+        error = max(plan.absolute, plan.relative * true)
+        up = (true + error) / (1 - plan.relative) if plan.relative else true + 2 * error
+        down = (true - error) / (1 + plan.relative) if plan.relative else true - 2 * error
+        above = np.searchsorted(values, up, "right") - share * ROWS
+        below = share * ROWS - np.searchsorted(values, down - 1, "left")
+        far = np.floor(max(min(above, below), 0) / max(share, 1 - share)) + 1
+        paid.append(((1 - BETA) * np.log((1 - BETA) / BETA) - (1 - 2 * BETA)) / far)
     return float(np.mean(paid))
 
 
@@ -115,9 +156,11 @@ def by_value(kind, target, groups, rng):
         _, chain = within(q, min(relative * times, 0.9), absolute * times, ranks, held)
         held = chain.trail
     paid, both = state.paid * float(FARTHING), two_tests(plan, leaf)
+    once, any_rule = one_round(plan, leaf), least(plan, leaf)
     return {
         "data": kind, "q": q, "relative": relative, "absolute": absolute, "epsilon": float(paid.mean()),
         "half": float(np.median(paid)), "tests": float(paid.mean() / both), "half_tests": float(np.median(paid) / both),
+        "round": float(paid.mean() / once), "least": float(paid.mean() / any_rule),
         "refined": float(np.median(chain.paid) / np.median(state.paid)), "met": float(state.met.mean()),
         "misses": float(outside(state, leaf, plan).mean()), "refined_misses": float(outside(chain, leaf, plan).mean()),
     }  # fmt: skip
@@ -125,25 +168,22 @@ def by_value(kind, target, groups, rng):
 
 def told(cells):
     """Print the table of quantiles by value."""
-    print("| data | quantile | target | epsilon | half of the groups | of two tests | half | refined | met | missed |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(
+        "| data | quantile | target | epsilon | half of the groups | of two tests | half | of one round |"
+        " of the least | refined | met | missed |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for one in cells:
         target = f"{one['relative']:.0%}" if one["relative"] else f"{one['absolute'] / 2**LEAVES_LOG2:.2%} of the range"
         print(
             f"| {one['data']} | {one['q']} | {target} | {one['epsilon']:.4f} | {one['half']:.4f} | {one['tests']:.1f} |"
-            f" {one['half_tests']:.1f} | {one['refined']:.2f} | {one['met']:.1%} |"
-            f" {max(one['misses'], one['refined_misses']):.1%} |"
+            f" {one['half_tests']:.1f} | {one['round']:.1f} | {one['least']:.0f} | {one['refined']:.2f} |"
+            f" {one['met']:.1%} | {max(one['misses'], one['refined_misses']):.1%} |"
         )
 
 
-def main():
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the groups")
-    parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    groups = asked.groups // (10 if asked.quick else 1)
+def by_rank(groups):
+    """Print the table of quantiles by rank, and return its cells."""
     rng = np.random.default_rng(7)
     cells = [measured(kind, *target, groups, rng) for target in TARGETS for kind in ("even", "skewed", "lumpy")]
     print(
@@ -158,6 +198,19 @@ def main():
         )
     print(f"mean of one choice {np.mean([one['choice'] for one in cells]):.2f},", end=" ")
     print(f"of fresh {np.mean([one['refined'] for one in cells]):.2f}")
+    return cells
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the groups")
+    parser.add_argument("--groups", type=int, default=1000)
+    parser.add_argument("--values", action="store_true", help="only quantiles by value")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    groups = asked.groups // (10 if asked.quick else 1)
+    cells = [] if asked.values else by_rank(groups)
     few, rng = max(groups // 5, 1), np.random.default_rng(8)
     valued = [by_value(kind, target, few, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
     told(valued)

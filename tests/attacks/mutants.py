@@ -1530,9 +1530,9 @@ FORMULAS = (
     ),
     _one(
         "sides of a pure quantile told at an eighth of the noise",
-        "accuracy/quantile_bracket_run.py",
-        "        far = reach(plan.centre, chance) * scale + 1\n",
-        "        far = reach(plan.centre, chance) * scale / 8 + 1\n",
+        "accuracy/quantile_round_run.py",
+        "weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], each[some])\n",
+        "weighted_reach(share, 1 + 0 * place + column, many[some] - column, chance[some], each[some] / 8)\n",
         "pure quantiles",
     ),
     _one(

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import farthing
+from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.quantile_chain_run import LEVELS, ShownSides
 from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
@@ -81,7 +82,7 @@ def _outside() -> tuple[str, ...]:
     cells = np.arange(GROUPS).repeat(1024), np.tile(np.arange(1024), GROUPS), np.full(1024 * GROUPS, 2)
     ranks = Ranks.of(*cells, groups=GROUPS, leaves_log2=10)
     plan = QuantileChains(QuantileGoal(0.5, 0.0, 1024.0, 10), 0.05, 1 << 46, absolute=40.0)
-    state = plan.run(ShownRanks(ranks, 1).show, groups=GROUPS)
+    state = plan.run(ShownJointRanks(ranks, 1).show, groups=GROUPS)
     missed = float(((state.lower > 511) | (state.upper < 512)).mean())
     return (f"{missed:.1%} of intervals missed",) * (missed > WORST)
 

@@ -10,7 +10,10 @@ import pytest
 
 import farthing
 from farthing import Budget, InvalidTarget, Pure, Session
-from farthing.accuracy.laplace_state import LaplaceState
+from farthing.accuracy.laplace_looks import LaplaceLooks
+from farthing.accuracy.laplace_measures import LaplaceMeasures
+from farthing.accuracy.laplace_state import STANDS, LaplaceState
+from farthing.accuracy.statistics import RatioStatistic
 from farthing.errors import OutOfReach
 from farthing.session.answering.laplace_measures import blob_of, state_of
 
@@ -150,3 +153,33 @@ def test_a_record_that_is_not_ours_is_refused(session):
         LaplaceMeasuresMethod.of(SimpleNamespace(measures=(1, 2, 3), outputs=counting("n")), blob)
     with pytest.raises(LedgerError):
         state_of(write_blob({"a": [1]}, {b"farthing-laplace-joint-1": json.dumps({}).encode()}))
+
+
+@pytest.mark.parametrize("falls", [1e-5, 0.2])
+def test_groups_that_were_given_up_pay_nothing_for_a_sharper_ask_under_a_smaller_cap(session, falls):
+    """A group without rows is given up again where it stands: each sharper ask would double what it paid."""
+    asked, paid = {"by": "g", "keys": {"g": [0, 9]}, **X}, []
+    for step, relative in enumerate((0.1, 0.08, 0.06, 0.04)):
+        answer = session.mean("x", **asked, relative=relative, cap=Pure(2 * (1 - falls) ** step))
+        paid.append(levels_of(session))
+
+    assert answer.met.tolist() == [True, False]
+    assert paid[0][1] > 0
+    assert [levels[1] for levels in paid] == [paid[0][1]] * 4
+
+
+def test_what_is_told_again_of_a_group_that_was_given_up_has_a_share_of_its_own():
+    """The levels of every earlier ask may be the one that tells: the interval is that of one of twelve, of eighteen."""
+    mean, state = RatioStatistic(0, 1, 50.0, 0.0, 100.0), LaplaceState.nothing(2, 1, 1)
+    shown = np.array([[20_000], [-400_000]])
+
+    for asks, relative in enumerate((0.1, 0.08, 0.06), 1):
+        priced = LaplaceMeasures((mean,), ((relative, 0.0),), 0.05, (1.0, 50.0), (1.0, 1.0), 1 << 31)
+        state = priced.run(state, lambda *_: None, lambda _, groups: shown[:, groups])
+        level = state.claimed.level
+        low, high = LaplaceLooks.of(priced, 1)._intervals(shown, level[0], 0.05 * 0.02 / 6 / asks)[:2]
+
+        assert level[1] == 2 * level[0]
+        assert state.made.tolist() == [STANDS]
+        assert (state.lower[0, 0], state.upper[0, 0]) == (low[0], high[0])
+    assert state_of(blob_of(state, (SimpleNamespace(step_log2=0),) * 2))[0].made.tolist() == [STANDS]

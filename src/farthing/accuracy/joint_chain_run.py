@@ -8,24 +8,23 @@ bins are shown ever finer for the price of the last look. What each round showed
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from farthing.accuracy.joint_chain_shown import JointWish, RoundAhead, SeenRounds
 from farthing.accuracy.quantile_chain_run import LEVELS, STEPS
+from farthing.accuracy.quantile_trail import ShownBins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantile_chains import QuantileChains
+    from farthing.accuracy.quantile_trail import ShowBins
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-    ShowBins = Callable[["ShownBins", Int64, Int64], Int64]
 
 MOST_PART: Final = 0.5
 """A round that may prove something gets this part of what is left of beta;"""
@@ -46,20 +45,6 @@ INTERVAL_SHARE: Final = 0.1
 """Part of beta that the words of the interval may use up."""
 
 _END: Final = np.iinfo(np.int64).max
-
-
-class ShownBins(NamedTuple):
-    """Thresholds of some groups, and what the bins between them have shown last.
-
-    Attributes:
-        places: int64[thresholds, n], rising; -1 for none, at the end.
-        shown: int64[thresholds + 1, n], rows in the bins, from the lowest; those after the last are 0.
-        farthings: int64[n], at how many farthings; 0 before any look.
-    """
-
-    places: Int64
-    shown: Int64
-    farthings: Int64
 
 
 class JointChainPlan(Protocol):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_chain_run import ShowBins, ShownBins
     from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
+    from farthing.accuracy.quantile_trail import ShowBins, ShownBins
     from farthing.mechanisms.exponential import BitSource
 
     Int64 = NDArray[np.int64]

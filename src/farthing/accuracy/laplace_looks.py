@@ -15,7 +15,7 @@ import numpy as np
 
 from farthing.accuracy.joint_prices import Flags, Floats, Ints, in_blocks
 from farthing.accuracy.laplace_intervals import laplace_interval
-from farthing.accuracy.laplace_state import LaplaceState, ShownLanes
+from farthing.accuracy.laplace_state import STANDS, LaplaceState, ShownLanes
 from farthing.accuracy.ratio_looks import BETAS
 from farthing.accuracy.ratio_shapes import tilts
 from farthing.accuracy.statistics import RatioStatistic, VarianceStatistic
@@ -59,7 +59,7 @@ COARSEST_SPREAD: Final = 0.6
 """The coarsest relative target that a rule for a variance is made for; for its root half of that."""
 
 FUTILE_SHARE: Final = 0.02
-"""The part of beta for groups that are given up, shared by the looks of GIVING_UP."""
+"""The part of beta for groups that are given up, shared by the looks of GIVING_UP, those of earlier asks among them."""
 
 GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
 """A group may be given up where it has paid its cap divided by one of these."""
@@ -138,7 +138,8 @@ class LaplaceLooks:
         """Show every group until its interval is within the target, it is given up, or the cap is reached.
 
         Args:
-            state: what was shown before, by looks in this shape or not at all.
+            state: what was shown before, by looks in this shape or not at all; its promise is the present one. Groups
+                that the last one gave up stand at a look that was fixed beforehand, and are judged there first.
             show: shows some groups again, as `LaplaceMeasures.run` has it.
             progress: told (the state, groups done) after looks at which groups were done.
         """
@@ -147,13 +148,14 @@ class LaplaceLooks:
         value, ticks = state.claimed.value.copy(), state.claimed.level[0] // self.parts[0]
         lower, upper = np.full((1, groups), -np.inf), np.full((1, groups), np.inf)
         most = self.prices.cap // sum(self.parts)
-        active, public = np.arange(groups), np.zeros(groups, np.bool_)
+        active, public = np.arange(groups), (state.made == STANDS) & (ticks > 0)
+        stands, stop = public.copy(), FUTILE_SHARE / (len(GIVING_UP) * max(state.promises, 1))
 
         def now() -> LaplaceState:
             """Return what was shown."""
             return replace(
                 state, claimed=ShownLanes(value.copy(), shape * ticks), shape=np.where(ticks > 0, shape, 0),
-                lower=lower.copy(), upper=upper.copy(), looked=self.told,
+                lower=lower.copy(), upper=upper.copy(), looked=self.told, made=np.where(stands, STANDS, 0),
             )  # fmt: skip
 
         while len(active):
@@ -162,7 +164,8 @@ class LaplaceLooks:
             ends = public[active] & ~fits
             ends[ends] = self._hopeless(value[:, active[ends]], ticks[active[ends]], most)
             stuck = ~fits & ~ends & (ticks[active] >= most) & (ticks[active] > 0)
-            for some, beta in ((ends, FUTILE_SHARE / len(GIVING_UP)), (stuck, NO_ROOM_SHARE)):
+            stands[active] = ends
+            for some, beta in ((ends, stop), (stuck, NO_ROOM_SHARE)):
                 if some.any():
                     again = self._intervals(value[:, active[some]], ticks[active[some]], beta * self.prices.beta)
                     low[some], high[some] = again[0], again[1]

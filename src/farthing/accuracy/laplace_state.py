@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from farthing.accuracy.joint_prices import Floats, Ints
+
+
+STANDS: Final = -1
+"""A group that looks gave up: it stands at a look that was fixed beforehand, where the next ask may judge it again."""
 
 
 class ShownLanes(NamedTuple):
@@ -32,7 +36,7 @@ class LaplaceState:
         shape: int64[lanes, groups], the parts in which the lanes of a group are measured; 0 before its first claim.
         lower, upper: float64[outputs, groups], the intervals; infinite where nothing is known.
         rung: int64[groups], the rung that was shown last; -1 before any.
-        made: int64[groups], the number of the promise that it was shown for.
+        made: int64[groups], the number of the promise that it was shown for; `STANDS` where looks gave the group up.
         promises: how many promises were made.
         beta: the failure probability of each interval; 0 before the first.
         promise: the targets, beta and cap of the last promise.

@@ -1,22 +1,22 @@
 """Quantiles under a pure budget: thresholds of which Laplace chains show the rows on both sides.
 
 A scout guesses where to look (`quantile_scouts`); where it seems to have arrived, a fresh chain gets finer until it
-proves that the rank is within the target, and pays for its last look only. By value, chains prove two thresholds that
-hold the quantile between them (`quantile_brackets`). What was shown is left behind (`Trail`): a sharper question goes
-on from it.
+proves that the rank is within the target, and pays for its last look only. By value, rounds of a few thresholds are
+shown together, until two of them are proved that hold the quantile between them (`quantile_rounds`). What was shown is
+left behind (`Trail`): a sharper question goes on from it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from farthing.accuracy.quantile_bisection import QuantileState, state_of
-from farthing.accuracy.quantile_bracket_run import BracketRun
 from farthing.accuracy.quantile_chain_run import LEVELS, QuantileChainRun
+from farthing.accuracy.quantile_round_run import QuantileRoundRun
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.laplace import MOST_FARTHINGS, LaplaceChain, Shown
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.quantile_chain_run import Show, ShownSides
     from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
+    from farthing.accuracy.quantile_trail import ShowBins
     from farthing.mechanisms.exponential import BitSource
 
     Int64 = NDArray[np.int64]
@@ -113,7 +114,7 @@ class QuantileChains:
 
     def run(
         self,
-        show: Show | None,
+        show: Show | ShowBins | None,
         *,
         groups: int,
         held: Trail | None = None,
@@ -124,15 +125,16 @@ class QuantileChains:
 
         Args:
             show: (thresholds, held, farthings, groups) -> the rows at or below the thresholds of these groups and those
-                above, as chains show them that were at `held` and go on to so many farthings; None to measure nothing:
-                then `waits` says which groups need more.
+                above, as chains show them that were at `held` and go on to so many farthings. By value the rows in the
+                bins of rounds, as `joint_chains.ShownJointRanks` shows them. None to measure nothing: then `waits` says
+                which groups need more.
             groups: how many.
             held: what earlier runs of this question were shown.
             settled: bool[groups], groups that are left alone.
             progress: called after each round of looks as progress(looks, groups, done, widest half-width).
         """
         trail = Trail.nothing(groups) if held is None else held
-        way = BracketRun if self.by_value else QuantileChainRun
+        way: Any = QuantileRoundRun if self.by_value else QuantileChainRun
         run = way.of(self, trail, np.zeros(groups, np.bool_) if settled is None else settled, show)
         looks = 0
         while (active := np.flatnonzero(run.active)).size:

@@ -9,17 +9,20 @@ a later one takes them where an earlier one did, or beyond.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from farthing.mechanisms.gaussian import MOST_GRAINS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
+    ShowBins = Callable[["ShownBins", Int64, Int64], Int64]
 
 FIRST_GRAINS: Final = 16
 """The first look where nothing is known: 2^-52 of mu^2, enough to see a sum of 10^8."""
@@ -44,6 +47,9 @@ def made_for(steps: int, slack: float) -> int:
     """
     return LOOK + steps + (max(1, round(slack * (1 << 20))) << _SLACK_BIT)
 
+ROUND: Final = 1 << 32
+"""The same of a threshold of a round, of a search by value; `shown` says how many more follow in that look."""
+
 
 def _levels() -> Int64:
     """Return the levels: each one and a half times the one before, down to whole grains; the last is all there are."""
@@ -64,6 +70,20 @@ def level_below(grains: Int64) -> Int64:
     True
     """
     return np.asarray(np.maximum(np.searchsorted(LEVELS, grains, "right") - 1, 0))
+
+
+class ShownBins(NamedTuple):
+    """Thresholds of some groups, and what the bins between them have shown last.
+
+    Attributes:
+        places: int64[thresholds, n], rising; -1 for none, at the end.
+        shown: int64[thresholds + 1, n], rows in the bins, from the lowest; those after the last are 0.
+        farthings: int64[n], at how many farthings; 0 before any look.
+    """
+
+    places: Int64
+    shown: Int64
+    farthings: Int64
 
 
 @dataclass(slots=True, eq=False)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-    from farthing.accuracy.joint_chain_run import ShownBins
     from farthing.accuracy.joint_chains import JointChainsState
     from farthing.accuracy.quantile_ranks import Ranks
+    from farthing.accuracy.quantile_trail import ShownBins
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.progress import Watcher

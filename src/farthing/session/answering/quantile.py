@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.quantile_chains import ShownRanks
 from farthing.accuracy.quantile_ranks import NoisyRanks, Ranks
 from farthing.accuracy.quantile_trail import Trail
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.joint_quantile_run import JointTrail
     from farthing.accuracy.quantile_bisection import QuantileState
     from farthing.accuracy.quantile_chain_run import ShownSides
+    from farthing.accuracy.quantile_trail import ShownBins
     from farthing.engines.engine import Histogram
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
@@ -296,15 +298,21 @@ def searched(pricing: QuantileChainsPricing, ranks: Ranks, watcher: Watcher | No
     Assumes: a pure ledger; chains that are held are carried on by one line of looks; an engine that keeps `max_rows`.
     Rounds: nothing.
     """
-    noisy = ShownRanks(ranks, pricing.search.asked.max_rows)
+    max_rows = pricing.search.asked.max_rows
+    noisy, rounds = ShownRanks(ranks, max_rows), ShownJointRanks(ranks, max_rows)
 
     def show(thresholds: Ints, held: ShownSides, farthings: Ints, groups: Ints) -> tuple[Floats, Floats]:
         """Begin looks, then show them: what is paid is by how much the chains rise."""
         looks.begin(farthings - held.farthings, groups)
         return noisy.show(thresholds, held, farthings, groups)
 
+    def show_bins(held: ShownBins, farthings: Ints, groups: Ints) -> Ints:
+        """Do the same with the bins of a round."""
+        looks.begin(farthings - held.farthings, groups)
+        return rounds.show(held, farthings, groups)
+
     return pricing.search.run(
-        show,
+        show_bins if pricing.search.by_value else show,
         groups=ranks.groups,
         held=pricing.held,
         settled=pricing.settled(ranks.groups),

@@ -5,8 +5,9 @@ import pytest
 from accuracy.test_quantile_chains_coverage import BETA, CAP, most
 from accuracy.test_quantile_coverage import GROUPS, LEAVES_LOG2, ranks_of, values
 
-from farthing.accuracy import quantile_bracket_run
-from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
+from farthing.accuracy import quantile_round_run
+from farthing.accuracy.joint_chains import ShownJointRanks
+from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.noise.bits import seeded
 
@@ -21,7 +22,7 @@ def missed(kind, q, relative, absolute, seed=1):
     for times in (2, 1):
         goal = QuantileGoal(q, 0.0, 1024.0, LEAVES_LOG2)
         plan = QuantileChains(goal, BETA, CAP, relative=relative * times, absolute=absolute * times)
-        state = plan.run(ShownRanks(ranks, 1, seeded(seed + times)).show, groups=GROUPS, held=held)
+        state = plan.run(ShownJointRanks(ranks, 1, seeded(seed + times)).show, groups=GROUPS, held=held)
         held = state.trail
         counted.append(int(((state.lower > truth + 1024.0 / 2**LEAVES_LOG2) | (state.upper < truth)).sum()))
     return counted, state.met.mean()
@@ -42,8 +43,8 @@ def test_intervals_hold_as_often_as_promised(cell):
 @pytest.mark.statistical
 def test_sides_that_are_told_too_early_are_caught(monkeypatch):
     """Power: a reach that leaves out most of the noise misses far more often than it may."""
-    whole = quantile_bracket_run.reach
-    monkeypatch.setattr(quantile_bracket_run, "reach", lambda share, chance: whole(share, chance) / 8)
+    whole = quantile_round_run.weighted_reach
+    monkeypatch.setattr(quantile_round_run, "weighted_reach", lambda *facts: whole(*facts) / 8)
 
     counted, _ = missed("even", 0.5, 0.1, 0.0)
 

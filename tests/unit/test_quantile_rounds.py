@@ -1,4 +1,4 @@
-"""Quantiles by value under a pure budget: two thresholds around the quantile, what they prove, and going on."""
+"""Quantiles by value under a pure budget: rounds of thresholds around the quantile, what they prove, and going on."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing import Budget, Pure, Session
-from farthing.accuracy.quantile_bracket_run import BracketRun
-from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
+from farthing.accuracy.joint_chains import ShownJointRanks
+from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
+from farthing.accuracy.quantile_round_run import QuantileRoundRun
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidTarget
 from farthing.noise.bits import seeded
@@ -36,9 +37,9 @@ def ranks_of(counts, groups=1):
 def exact(ranks):
     """Show ranks without noise."""
 
-    def show(place, _held, _farthings, groups):
-        below = ranks.below(place, groups)
-        return below.astype(float), (ranks.rows[groups] - below).astype(float)
+    def show(held, _farthings, groups):
+        upto = [np.where(one >= 0, ranks.below(np.maximum(one, 0), groups), ranks.rows[groups]) for one in held.places]
+        return np.diff(np.vstack([0 * groups, *upto, ranks.rows[groups]]), axis=0)
 
     return show
 
@@ -71,11 +72,13 @@ def test_without_noise_the_interval_holds_the_quantile_and_is_narrow(counts, q, 
         assert high - low <= 2 * error * (1 + 1e-9)
 
 
-def test_what_chains_may_use_up_adds_up_to_beta():
-    """The parts of all chains of each group, over all their levels."""
+def test_what_rounds_may_use_up_adds_up_to_beta():
+    """The parts of all rounds of each group, over all their levels."""
     groups, plan = 20, plan_of(0.3, absolute=30.0)
     ranks = ranks_of(dict.fromkeys(range(1024), 20), groups)
-    run = BracketRun.of(plan, Trail.nothing(groups), np.zeros(groups, bool), ShownRanks(ranks, 1, seeded(3)).show)
+    run = QuantileRoundRun.of(
+        plan, Trail.nothing(groups), np.zeros(groups, bool), ShownJointRanks(ranks, 1, seeded(3)).show
+    )
     parts = []
     while run.active.any():
         before = run.left.copy()
@@ -114,7 +117,7 @@ def test_a_group_too_small_is_given_up_and_one_without_rows_for_little():
     """Neither reaches its target, the empty one pays a small part of the cap; the plan says that groups are left."""
     groups = 50
     none = Ranks.of(np.arange(groups), np.zeros(groups, int), np.zeros(groups, int), groups=groups, leaves_log2=10)
-    state = plan_of(absolute=2.0).run(ShownRanks(none, 1, seeded(8)).show, groups=groups)
+    state = plan_of(absolute=2.0).run(ShownJointRanks(none, 1, seeded(8)).show, groups=groups)
     with Session(TABLE, budget=Budget(epsilon=4)) as session:
         asked = {**ENDS, "absolute": 0.3, "cap": Pure(0.9)}
         plan = session.plan("SELECT MEDIAN(v) FROM data", **asked)
@@ -145,7 +148,7 @@ def test_a_narrow_range_is_an_answer_already():
 def test_a_target_that_was_met_is_told_as_met_after_a_sharper_one_was_not(budget):
     """What serves a group is told, not what a sharper target that it did not meet said of it; nothing is paid again."""
     rows = pa.table({"g": np.repeat([0, 1], [3_000, 20]), "v": np.random.default_rng(3).normal(30, 10, 3_020)})
-    asked = {"by": "g", "keys": {"g": [0, 1]}, "lower": 0, "upper": 60, "max_epsilon": 0.3}
+    asked = {"by": "g", "keys": {"g": [0, 1]}, "lower": 0, "upper": 60, "max_epsilon": 0.5}
     with Session(rows, budget=budget) as session:
         first = session.quantile("v", 0.5, absolute=8, **asked)
         session.quantile("v", 0.5, absolute=1e-3, **asked)

@@ -1253,6 +1253,13 @@ CHAINS = (
         "joint looks",
     ),
     _one(
+        "groups given up that are too small at some mean",
+        "accuracy/reach.py",
+        "beta)).all(axis=0))",
+        "beta)).any(axis=0))",
+        "joint looks",
+    ),
+    _one(
         "what a cap stopped not gone on from",
         "accuracy/joint_measures.py",
         "going = ((part > 0) | (pivot.done < 1)) & ",

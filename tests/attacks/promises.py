@@ -298,6 +298,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "looks at a variance at the critical value of one",
         "looks that end where noise makes a variance negative",
         "looks at several answers at the critical value of one",
+        "groups given up that are too small at some mean",
     ),
     "means under a pure budget hold at whatever look they stop, and pay for all that was shown": (
         "the pilot of a pure mean free of charge",

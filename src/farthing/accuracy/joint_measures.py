@@ -348,12 +348,12 @@ class JointMeasures:
         going = np.flatnonzero((prices.named_loss | ~now.met.all(axis=0)) & enough)
         if prices.named_loss or not len(going):
             return going
+        if now.pivot is not None and self._goes_on(now) and (looks := self.looks(now)) is not None:
+            going = going[~looks.left(now.pivot.of(going), room[going])]
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
         beta = self._share(0) if self._sharper(now) else self._next_share(now)
         price = prices.price(now.means[:, going], now.information[:, going], beta)
-        if now.pivot is not None and (
-            not now.critical or self._goes_on(now)
-        ):  # what the claims hold is not bought again
+        if now.pivot is not None and (not now.critical or self._goes_on(now)):  # what claims hold is not bought again
             held = now.pivot.of(going)
             price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)
         anyway = self.spend and now.stages - now.since <= 1

@@ -9,7 +9,7 @@ its rule would not have stopped earlier either, so it pays the difference.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -19,10 +19,11 @@ from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts, turns
 from farthing.accuracy.ratio_chances import CUT_FROM, eased, easy, helped
 from farthing.accuracy.ratio_shapes import BOUND, CLEAR, PILOT, chosen, cut_critical
+from farthing.accuracy.reach import Reach, about_one
 from farthing.accuracy.statistics import RatioStatistic, fieller
 
 if TYPE_CHECKING:
-    from farthing.accuracy.joint_claims import ClaimPurse
+    from farthing.accuracy.joint_claims import ClaimPurse, Pivot
     from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices
 
 GROWTH: Final = 1.03
@@ -34,7 +35,7 @@ FUTILE_SHARE: Final = 0.02
 LATER_SHARE: Final = 0.01
 """The part of claims that follow for groups that were given up, at looser targets: each has half of the last one's."""
 
-GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
+GIVING_UP: Final = (64, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 """A group may be given up when it has paid what it may pay over one of these."""
 
 BETAS: Final = (1e-4, 0.2)
@@ -255,9 +256,11 @@ class RatioLooks:
         Returns:
             (lower, upper) float64[1, n], and the means and ticks that the next ask goes on from.
         """
-        stop = self.beta * FUTILE_SHARE / (len(GIVING_UP) * asks)
+        told, reach = self.beta * FUTILE_SHARE / (len(GIVING_UP) * asks), self.reach
         pieces = [
-            self._followed(purse, groups[at], shape[:, at], shown[:, at], held[at], again=again[at], stop=stop)
+            self._followed(
+                purse, groups[at], shape[:, at], shown[:, at], held[at], reach=reach, again=again[at], told=told
+            )
             for at in turns(len(groups))
         ]
         lower, upper, after, ticks = zip(*pieces, strict=True)
@@ -266,8 +269,23 @@ class RatioLooks:
             np.concatenate(ticks),
         )  # fmt: skip
 
+    @property
+    def reach(self) -> Reach:
+        """What groups have to hold to be within their targets."""
+        few = replace(self, prices=about_one(self.prices))
+        return Reach.of(few.prices, few.told, few.shape, few._excess)  # noqa: SLF001  # its own
+
     def _followed(
-        self, purse: ClaimPurse, groups: Ints, shape: Ints, shown: Floats, held: Ints, *, again: Flags, stop: float
+        self,
+        purse: ClaimPurse,
+        groups: Ints,
+        shape: Ints,
+        shown: Floats,
+        held: Ints,
+        *,
+        reach: Reach,
+        again: Flags,
+        told: float,
     ) -> tuple[Floats, Floats, Floats, Ints]:
         """Do the same with groups whose arrays fit in cache together."""
         mine, size, active = purse.of(groups), shape.sum(axis=0), np.arange(len(groups))
@@ -285,11 +303,11 @@ class RatioLooks:
             ends = (ticks == limit) & ~fits & (ticks > 0)
             if len(public := np.flatnonzero(ends)):
                 spent = shape[:, public] * ticks[public]
-                ends[public] = self._given_up(values[:, public], spent, most[public] * size[public])
+                ends[public] = self.given_up(values[:, public], spent, most[public] * size[public], reach)
                 ends[public] |= ticks[public] == most[public]
                 limit[public] = _limit(most[public], ticks[public])
                 some = np.flatnonzero(ends)
-                low[:, some], high[:, some] = self.prices.intervals(values[:, some], variances[:, some], stop)
+                low[:, some], high[:, some] = self.prices.intervals(values[:, some], variances[:, some], told)
             done = ends | fits | (ticks >= most)
             if done.any():
                 over, on = active[done], ~done
@@ -305,10 +323,21 @@ class RatioLooks:
         purse.put(groups, mine)
         return lower, upper, after_all, held_all
 
-    def _given_up(self, values: Floats, information: Ints, most: Ints) -> Flags:
+    def given_up(self, values: Floats, information: Ints, most: Ints, reach: Reach) -> Flags:
         """Return which groups surely need more than so many grains."""
         information = np.maximum(information, 1)
-        return self.prices.beyond(self.prices.price(values, information, self.told), values, information, most)
+        price = self.prices.price(values, information, self.told)
+        small = self.prices.beyond(price, values, information, most)
+        doubtful = np.flatnonzero(~small & (price > most))
+        held = information[:, doubtful] * self.prices.worth
+        small[doubtful] = reach.too_small(values[:, doubtful], held, most[doubtful], self.beta)
+        return small
+
+    def left(self, pivot: Pivot, room: Ints) -> Flags:
+        """Return which groups surely hold too little where they stand, if so many grains more may be spent on them."""
+        spent = pivot.shape * np.rint(pivot.clock**2)
+        small = self.reach.too_small(pivot.shown, spent * self.prices.worth, spent.sum(axis=0) + room, self.beta)
+        return np.asarray(small & (pivot.clock > 0))
 
     def _next(self, values: Floats, variances: Floats, ticks: Ints, limit: Ints, first: Ints) -> Ints:
         """Return the ticks of the next looks: of the grid, farther where none between would stop, none past a limit."""

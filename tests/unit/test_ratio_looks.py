@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from accuracy.lanes import COUNT, FIVE, MEAN, PER_GRAIN, VARIANCE, joint, lanes, source, start
 
+from farthing.accuracy.fieller import fieller
 from farthing.accuracy.ratio_chances import RatioChances, eased
 from farthing.accuracy.ratio_looks import RatioLooks
 from farthing.accuracy.ratio_shapes import LOOKS_SHARE, chosen, critical_value, cut_critical, tilt
-from farthing.accuracy.statistics import fieller
 from farthing.accuracy.stop_rule import two_sided
 from farthing.session.answering.joint_measures import blob_of, state_of
 

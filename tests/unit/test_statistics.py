@@ -7,9 +7,10 @@ from typing import ClassVar, get_args
 import numpy as np
 import pytest
 
+from farthing.accuracy.fieller import fieller
 from farthing.accuracy.forms import FORMS, from_aggregates
 from farthing.accuracy.joint_prices import JointPrices
-from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic, fieller
+from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 from farthing.accuracy.stop_rule import two_sided
 from farthing.engines.contributions import contribution
 from farthing.errors import UnsupportedQuery

@@ -47,6 +47,7 @@ def made_for(steps: int, slack: float) -> int:
     """
     return LOOK + steps + (max(1, round(slack * (1 << 20))) << _SLACK_BIT)
 
+
 ROUND: Final = 1 << 32
 """The same of a threshold of a round, of a search by value; `shown` says how many more follow in that look."""
 

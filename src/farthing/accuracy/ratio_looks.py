@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.accuracy.fieller import fieller
 from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts, turns
 from farthing.accuracy.ratio_chances import CUT_FROM, eased, easy, helped
 from farthing.accuracy.ratio_shapes import BOUND, CLEAR, PILOT, chosen, cut_critical
 from farthing.accuracy.reach import Reach, about_one
-from farthing.accuracy.statistics import RatioStatistic, fieller
+from farthing.accuracy.statistics import RatioStatistic
 
 if TYPE_CHECKING:
     from farthing.accuracy.joint_claims import ClaimPurse, Pivot

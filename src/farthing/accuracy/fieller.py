@@ -1,4 +1,4 @@
-"""Fieller's set: the quotients that two noisy numbers do not refute, exact whatever the truth is (docs/proofs/accuracy.joint_measures.md)."""
+"""Fieller's set: the quotients that two noisy numbers do not refute; its proof is with the shared measures."""
 
 from __future__ import annotations
 

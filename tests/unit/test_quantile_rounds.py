@@ -11,7 +11,7 @@ from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
 from farthing.accuracy.quantile_round_run import QuantileRoundRun
-from farthing.accuracy.quantile_trail import Trail
+from farthing.accuracy.quantile_trail import LOOK, ROUND, Trail, made_for
 from farthing.errors import InvalidTarget
 from farthing.noise.bits import seeded
 
@@ -168,3 +168,16 @@ def test_what_the_range_says_already_is_planned_as_free(budget):
         session.count(loss=session.remaining)
         assert session.sql(text, absolute=31, cap="all").met
         assert session.spent == budget.total
+
+
+@given(st.integers(0, 1 << 20), st.integers(0, 1 << 20), st.floats(1e-6, 1))
+def test_rounds_never_pass_for_looks(sought, rank, slack):
+    """A search by value goes on from rounds for its own rank alone, and one by rank from looks; slacks do not matter."""
+    held, no = Trail.nothing(1), np.zeros(1, np.int64)
+    kinds = (ROUND + sought, LOOK + rank, made_for(rank, slack))
+    for kind in kinds:
+        held.grow(0)
+        held.keep(no, no + 3, (no + 1.0, no + 16), (no + 0.0, no), no, kind)
+
+        went_on = [other for other in kinds if held.only(other).thresholds[0, 0] == 3]
+        assert went_on == [kinds[0]] if kind == kinds[0] else kinds[1:] == tuple(went_on)

@@ -48,8 +48,11 @@ def made_for(steps: int, slack: float) -> int:
     return LOOK + steps + (max(1, round(slack * (1 << 20))) << _SLACK_BIT)
 
 
-ROUND: Final = 1 << 32
-"""The same of a threshold of a round, of a search by value; `shown` says how many more follow in that look."""
+ROUND: Final = 1 << 62
+"""The same, without a slack, of a threshold of a round, of a search by value; `shown` says how many more follow."""
+
+_KIND: Final = ROUND | _SOUGHT
+"""The bits by which rows are of one kind: those of the slack do not matter."""
 
 
 def _levels() -> Int64:
@@ -171,7 +174,7 @@ class Trail:
         looks elsewhere costs more than to begin again.
         """
         made, bare = self.copy(), self.counted[len(self.kinds) :] > 0
-        other = (self.thresholds >= 0) & ((self.kinds ^ kind) & _SOUGHT != 0)
+        other = (self.thresholds >= 0) & ((self.kinds ^ kind) & _KIND != 0)
         gone = other.any(axis=0) | ((kind >= LOOK) & bare.any(axis=0))
         for name in self.__slots__:
             if name != "paid":

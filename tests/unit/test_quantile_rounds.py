@@ -172,7 +172,7 @@ def test_what_the_range_says_already_is_planned_as_free(budget):
 
 @given(st.integers(0, 1 << 20), st.integers(0, 1 << 20), st.floats(1e-6, 1))
 def test_rounds_never_pass_for_looks(sought, rank, slack):
-    """A search by value goes on from rounds for its own rank alone, and one by rank from looks; slacks do not matter."""
+    """A search by value goes on from rounds for its own rank alone, one by rank from looks; slacks do not matter."""
     held, no = Trail.nothing(1), np.zeros(1, np.int64)
     kinds = (ROUND + sought, LOOK + rank, made_for(rank, slack))
     for kind in kinds:

@@ -90,6 +90,9 @@ def parts(text: str) -> Iterator[str | Option | MethodCall]:
             continue
         made, end = _read(text, found)
         if made is None:
+            if end:  # a loss is said as everywhere, with all that is in it
+                yield text[here:end]
+                here = end
             continue
         if found.start() > here:
             yield text[here : found.start()]
@@ -115,14 +118,17 @@ _CURRENCIES: Final = {"Gdp": "mu", "Zcdp": "rho", "Pure": "epsilon"}
 
 
 def _read(text: str, found: re.Match[str]) -> tuple[Option | MethodCall | None, int]:
-    """Return the Python that begins somewhere, and where it ends; None where it is SQL or plain words."""
+    """Return the Python that begins somewhere, and where it ends; None where it is SQL or plain words.
+
+    Behind a loss in plain words, `Pure(epsilon=1)`, the end is told, so that nothing in it is read.
+    """
     name, by = found["name"], found["by"]
     if by == "(":
         end = _closed(text, found.end() - 1)
         if end is None or (_SQL.fullmatch(name) and name not in _CURRENCIES):
             return None, 0
         made = _call(name, text[found.end() : end - 1])
-        return (None, 0) if name in _CURRENCIES and made.options else (made, end)
+        return (None, end) if name in _CURRENCIES and made.options else (made, end)
     if found["path"] or name in _PLAIN or _SQL.fullmatch(name):
         return None, 0
     value = _VALUE.match(text, found.end())

@@ -36,7 +36,7 @@ def called_too_small(statistics, relative, truth, part, *, holds, runs=20_000, s
     ((MEAN,), 0.1, 0.3, (81.0, 0.45)),
 ])  # fmt: skip
 def test_groups_that_just_reach_their_targets_are_seldom_called_too_small(statistics, relative, part, place):
-    """At a look with probability .02 beta at their own mean and variance, about so between; without rows most are."""
+    """At a look with probability .02 beta at means and variances that are tried, a few times that between."""
     mean, spread = place
     truth = lanes(1e4, mean, spread * (2500 - (mean - 50) ** 2))
     reaches = called_too_small(statistics, relative, truth, part, holds=truth)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from farthing import Bounds, Budget, Gdp, Session
+from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.accuracy.quantile_ranks import NoisyRanks
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import LedgerError
@@ -206,3 +206,14 @@ def test_an_interval_of_another_rank_is_no_answer():
     assert first.value > 50 > again.value
     assert again.paid > Gdp(0)
     assert session.quantile("v", 0.01, rank=0.4, **clamps).paid == Gdp(0)
+
+
+@pytest.mark.parametrize("asks", [[{"absolute": 2}, {"rank": 0.02}], [{"rank": 0.02}, {"absolute": 0.5}]])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cap_of_a_pure_budget_counts_what_a_search_of_the_other_kind_has_paid(asks, seed):
+    """One by value begins again after one by rank, and the reverse; both together stay within the cap."""
+    rows = pa.table({"v": np.random.default_rng(seed).normal(30, 10, 2_000).clip(0, 60)})
+    with Session(rows, budget=Budget(epsilon=8)) as session:
+        for target in asks:
+            session.quantile("v", 0.5, lower=0, upper=60, cap=Pure(0.5), **target)
+        assert float(session.spent.value) <= 0.5

@@ -205,9 +205,10 @@ class QuantileChainRun:
         """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
+        trail = held.only(LOOK + plan.asked.lane_steps)
         return cls(
-            plan=plan, trail=held.only(LOOK + plan.asked.lane_steps), show=show,
-            low=none.copy(), high=none + leaves - 1, spent=none.copy(), rows=nothing + np.nan, goal=nothing.copy(),
+            plan=plan, trail=trail, show=show, low=none.copy(), high=none + leaves - 1,
+            spent=trail.dropped(), rows=nothing + np.nan, goal=nothing.copy(),
             active=~settled, waits=no.copy(), good=no.copy(), least=none + leaves - 1, most=none - 1,
             depth=none.copy(), middle=none.copy(), chains=Chains.none(groups), begun=none.copy(), left=nothing + 1,
         )  # fmt: skip

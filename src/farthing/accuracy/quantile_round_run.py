@@ -120,9 +120,10 @@ class QuantileRoundRun:
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
         wide, real = np.zeros((0, groups), np.int64), np.zeros((0, groups))
+        trail = held.only(ROUND + plan.asked.lane_steps)
         made = cls(
-            plan=plan, trail=held.only(ROUND + plan.asked.lane_steps), show=show, low=none.copy(),
-            high=none + leaves - 1, spent=none.copy(), rows=nothing.copy(), goal=nothing.copy(), active=~settled,
+            plan=plan, trail=trail, show=show, low=none.copy(), high=none + leaves - 1,
+            spent=trail.dropped(), rows=nothing.copy(), goal=nothing.copy(), active=~settled,
             waits=no.copy(), good=no.copy(), least=none + leaves - 1, most=none - 1, middle=none.copy(),
             depth=none.copy(), number=none - 1, level=none - 1, began=none.copy(), first=none.copy(),
             part=nothing.copy(), left=nothing + 1, places=np.full((THRESHOLDS, groups), -1),

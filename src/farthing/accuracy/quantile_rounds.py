@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+
+from farthing.normal import ndtr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

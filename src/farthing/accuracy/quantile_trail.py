@@ -181,6 +181,17 @@ class Trail:
                 getattr(made, name)[:, gone] = -1 if name in {"thresholds", "places"} else 0
         return made
 
+    def dropped(self) -> Int64:
+        """Return the grains that were paid for what is held no more; they count towards a cap all the same.
+
+        >>> held, first = Trail.nothing(1), np.zeros(1, np.int64)
+        >>> held.grow(0)
+        >>> held.keep(first, first, (first + 0.0, first + 16), (first + 0.0, first), first, LOOK + 5)
+        >>> held.only(LOOK + 5).dropped().tolist(), held.only(LOOK + 6).dropped().tolist()
+        ([0], [16])
+        """
+        return np.asarray(self.paid - self.grains.sum(axis=0) - self.counted.sum(axis=0))
+
     def slacks(self, rows: Int64, groups: Int64) -> Float64:
         """Return the slack that looks of some groups, at these depths, were made for; 0 where that is not known."""
         return np.asarray((self.kinds[rows, groups] >> _SLACK_BIT) / (1 << 20))

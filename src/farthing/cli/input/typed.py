@@ -140,9 +140,9 @@ def loss(option: str, text: str) -> Gdp | Zcdp | Pure:
     if name.strip() not in kinds:
         raise InvalidTarget(
             f"{option} is not a loss",
-            rule="mu=, rho= or epsilon=, in the currency of the ledger",
+            rule="it begins with mu=, rho= or 'epsilon=', as the ledger is kept",
             got=text,
-            next_step="write mu=0.05, or use --max-epsilon 0.1, which every ledger understands",
+            next_step="write mu=0.05 or 'epsilon=0.05', or use --max-epsilon 0.1, which every ledger understands",
         )
     return kinds[name.strip()](amount(option, number))
 

@@ -185,10 +185,17 @@ class SeenPlaces:
         place = np.rint(left + part * (right - left)).astype(np.int64)
         return np.asarray(np.clip(place, self.low + 1, np.maximum(self.high - 1, self.low + 1)))
 
+    @cached_property
+    def _in_line(self) -> Int64:
+        """The thresholds of all groups, one group after the other."""
+        return (np.minimum(self.places, self._last + 1) + (self._last + 3) * np.arange(len(self.low))).T.ravel()
+
     def _between(self, values: Float64, place: Int64) -> Float64:
         """Return values at places: a straight line between those at thresholds."""
         columns = np.arange(len(self.low))[None]
-        last = np.clip((self.places[None] <= place[:, None]).sum(axis=1) - 1, 0, len(self.places) - 2)
+        apart = self._last + 3  # so that the thresholds of all groups rise in one line
+        counted = np.searchsorted(self._in_line, place + apart * columns, "right") - len(self.places) * columns
+        last = np.clip(counted - 1, 0, len(self.places) - 2)
         left, right = self.places[last, columns], np.minimum(self.places[last + 1, columns], self._last)
         part = np.clip((place - left) / np.maximum(right - left, 1), 0.0, 1.0)
         below, above = values[last, columns], values[last + 1, columns]

@@ -9,9 +9,11 @@ docs/proofs/limits.any_rule.md and docs/proofs/limits.quantiles.md, "Anywhere".
 - anywhere: a quantile by rank of data with one lump, just large enough that its place alone is right, or the same rows
   spread evenly over a stretch of leaves; where it is, is drawn. The oracle tests the place once (`quantiles.py`).
 - told: a search that is told all but the place of the lump, follows what it believes, and stops when it is sure.
+- values: the same, told the stretch as well: one of values that hold twice the rank of the rows each.
+- chains: MIN and MAX asked ever more sharply, by somebody who knows all places and measures each with fresh noise.
 - together: several quantiles of even data, over the mean of each alone, both by the best rules there are.
 
-    python bench/accuracy/any_rule.py [--quick] [--only sizes|anywhere|told|together]
+    python bench/accuracy/any_rule.py [--quick] [--only TABLE]
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ RELATIVE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 RANKS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005))
 STRETCHES = (1, 64, 1024)
 SIZES = 64
+TABLES = ("sizes", "anywhere", "told", "values", "chains", "together")
+CHAINS = ((4, 1), (4, 2.5, 1), (4, 3.25, 2.5, 1.75, 1))
 
 
 def sizes(runs):
@@ -112,6 +116,23 @@ def told(runs):
         print(f"looks of {look}: {over:.2f} +- {error:.2f} times one test, right in {right.mean():.1%}", flush=True)
 
 
+def values():
+    """Print what a quantile costs at least of few values, each somewhere in a stretch of its own."""
+    print("| q | rank | rows at a value | any rule / one test | of ranks |")
+    print("| --- | --- | --- | --- | --- |")
+    for q, rank in RANKS:
+        limit = search_limit(int(2 * rank * LEAVES), 10_000, q, rank=rank, beta=BETA)
+        one_test = (2 * float(ndtri(BETA)) * max(q, 1 - q) / (rank * 10_000)) ** 2
+        over = limit.mu_squared / one_test, limit.of_ranks / one_test
+        print(f"| {q} | {rank:.1%} | {2 * rank:.0%} | {over[0]:.2f} | {over[1]:.2f} |")
+
+
+def chains():
+    """Print what one test of a place for each target costs, over the last alone."""
+    for widths in CHAINS:
+        print(f"{len(widths) - 1} steps: {sum(float(each) ** -2 for each in widths):.2f}")
+
+
 def together():
     """Print what several quantiles cost at least, over one of them."""
     print("| quantiles | least of all / mean of each alone | / the most expensive |")
@@ -128,12 +149,14 @@ def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer runs")
-    parser.add_argument("--only", choices=("sizes", "anywhere", "told", "together"), help="one table alone")
+    parser.add_argument("--only", choices=TABLES, help="one table alone")
     options = parser.parse_args()
     tables = {
         "sizes": lambda: sizes(200 if options.quick else 2_000),
         "anywhere": lambda: anywhere(50 if options.quick else 200, 10_000),
         "told": lambda: told(50 if options.quick else 300),
+        "values": values,
+        "chains": chains,
         "together": together,
     }
     for name, table in tables.items():

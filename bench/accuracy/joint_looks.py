@@ -6,7 +6,6 @@ fresh noise. *Worst* is the largest miss rate of any one answer over the part of
 first, then half again as coarsely, then for the target.
 
     python bench/accuracy/joint_looks.py [--runs N] [--betas B ...] [--only WORD] [--chains]
-    python bench/accuracy/joint_looks.py --empty    what groups without rows pay, and who is given up for that
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from scipy.stats import beta as beta_law
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.ratio_shapes import LOOKS_SHARE
-from farthing.accuracy.reach import Reach
 from farthing.accuracy.statistics import Linear, RatioStatistic
 
 SIGNED = Linear((1,)), replace(joint.MEAN, centre=0.0, lower=-joint.HALF, upper=joint.HALF)
@@ -49,7 +47,6 @@ TARGETS = (
     *(("mean deviation", (relative,)) for relative in (0.3, 0.1)),
 )  # fmt: skip
 CELLS = tuple((mean, part) for mean in (3.0, 20.0, 40.0, 55.0, 75.0, 95.0) for part in (0.003, 0.1, 0.6))
-TIGHT = tuple((mean, part) for mean in (20.0, 43.7, 56.25, 68.0, 81.0, 93.0) for part in (0.05, 0.2, 0.45, 0.8, 0.97))
 SIZE, WORST, PIECE = 1e6, 3, 50_000
 
 
@@ -93,58 +90,6 @@ def print_row(head, beta, found):
     print(f"{head} {critical:.3f} | {rate / share:.3f} ({most / share:.3f}) | {mean:g}, {part:g} |", flush=True)
 
 
-def just(question, truth):
-    """Return the grains at which a group would just be within its targets if noise were nought."""
-    rule, worth = question.looks(JointState.nothing(3, len(question.statistics), 1)), question.prices.worth
-    shape, ticks = rule.shape(truth, np.full(truth.shape, 1 << 60)), 1.0
-    for _ in range(80):
-        excess = rule._excess(truth, 1 / (np.maximum(shape, 1e-100) * ticks * worth))
-        ticks *= float(np.clip(excess[0], 0.3, 3)) ** 2
-    return int(ticks * shape.sum())
-
-
-def met(kind, relative, cell, times, rng):
-    """Return the parts of groups of one mean and variance that are met, and called too small, under a tight cap."""
-    (mean, part), runs = cell, 1_000
-    statistics = joint.KINDS[kind]
-    truth = joint.lanes(1e4, mean, part * (joint.HALF**2 - (mean - joint.HALF) ** 2))[:, None]
-    question = JointMeasures(statistics, ((relative, 0.0),) * len(statistics), 0.05, joint.PER_GRAIN, 2**60)
-    question, called, judge = replace(question, cap_grains=int(times * just(question, truth))), [], Reach.too_small
-
-    def noted(reach, *known):
-        called.append(judge(reach, *known))
-        return called[-1]
-
-    Reach.too_small = noted
-    state = question.run(JointState.nothing(3, len(statistics), runs), joint.source(np.tile(truth, runs), rng))
-    Reach.too_small = judge
-    return float(state.met.all(axis=0).mean()), sum(int(each.sum()) for each in called) / runs
-
-
-def empty(kind, relative, rng):
-    """Return the part of the cap that groups without rows pay, in the mean, and how many nearly all of it."""
-    statistics, cap, runs = joint.KINDS[kind], 2**50, 4_000
-    question = JointMeasures(statistics, ((relative, 0.0),) * len(statistics), 0.05, joint.PER_GRAIN, cap)
-    state = question.run(JointState.nothing(3, len(statistics), runs), joint.source(np.zeros((3, runs)), rng))
-    return float((state.paid / cap).mean()), float((state.paid > 0.9 * cap).mean())
-
-
-def emptiness(rng):
-    """Print what groups without rows pay, and how many are given up that would just be met."""
-    print("| answers | relative | without rows: of the cap | nearly all | met at 1, 1.25 | called too small (worst) |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for kind in joint.KINDS:
-        for relative in (0.3, 0.2, 0.1):
-            paid, whole = empty(kind, relative, rng)
-            rows = [[met(kind, relative, cell, times, rng) for cell in TIGHT] for times in (1.0, 1.25)]
-            shares = ", ".join(f"{np.mean([each for each, _ in row]):.3f}" for row in rows)
-            small = [each for _, each in rows[0]]
-            print(
-                f"| {kind} | {relative:.0%} | {paid:.3f} | {whole:.3f} | {shares} |"
-                f" {np.mean(small):.4f} ({max(small):.4f}) |", flush=True,
-            )  # fmt: skip
-
-
 def main():
     """Print one row for each question, target and failure probability."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -154,12 +99,8 @@ def main():
     parser.add_argument(
         "--chains", action="store_true", help="ask for three times the target first, then for half more"
     )
-    parser.add_argument("--empty", action="store_true", help="what groups without rows pay, and who is given up")
     options = parser.parse_args()
     rng = np.random.default_rng(20_261_123)
-    if options.empty:
-        emptiness(rng)
-        return
     print("| answers | relative | beta | c | worst (at most) | at mean, part of the largest variance |")
     print("| --- | --- | --- | --- | --- | --- |")
     for beta in options.betas:

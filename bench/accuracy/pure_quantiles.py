@@ -160,10 +160,20 @@ def by_value(kind, target, groups, rng):
     return {
         "data": kind, "q": q, "relative": relative, "absolute": absolute, "epsilon": float(paid.mean()),
         "half": float(np.median(paid)), "tests": float(paid.mean() / both), "half_tests": float(np.median(paid) / both),
+        "typical": float((paid * near(plan, leaf)).mean() / np.sqrt(2 * (plan.centre**2 + (1 - plan.centre) ** 2))),
         "round": float(paid.mean() / once), "least": float(paid.mean() / any_rule),
         "refined": float(np.median(chain.paid) / np.median(state.paid)), "met": float(state.met.mean()),
         "misses": float(outside(state, leaf, plan).mean()), "refined_misses": float(outside(chain, leaf, plan).mean()),
     }  # fmt: skip
+
+
+def near(plan, leaf):
+    """Return how many rows are within the target of the quantile, on one side in the mean, in each group."""
+    found = []
+    for values in np.sort(leaf, axis=1):
+        true, half = true_and_half(plan, values)
+        found.append((np.searchsorted(values, true + half, "right") - np.searchsorted(values, true - half, "left")) / 2)
+    return np.array(found)
 
 
 def told(cells):
@@ -180,6 +190,11 @@ def told(cells):
             f" {one['half_tests']:.1f} | {one['round']:.1f} | {one['least']:.0f} | {one['refined']:.2f} |"
             f" {one['met']:.1%} | {max(one['misses'], one['refined_misses']):.1%} |"
         )
+    even = [one["typical"] for one in cells if one["data"] != "lumpy"]
+    print(
+        f"epsilon times the rows within the target, without lumps: {np.mean(even):.1f},"
+        f" {min(even):.1f} to {max(even):.1f}"
+    )
 
 
 def by_rank(groups):

@@ -6,7 +6,8 @@ and as a mean of 0 and 1. Ranking: over someone who knows the gaps and measures 
 for the first places to come out right as often as asked; over one who also has to prove it by that one look; and over
 what any rule pays that is right as often as asked whatever the truth: docs/proofs/limits.ranking.md. In GDP as mu^2,
 under a pure budget as epsilon, there also of a line that begins again after a failed ask. Ranking parts: the same of
-somebody who is told what the pilot only shows.
+somebody who is told what the pilot only shows. Ranking sizes: a close pair at several leads, as mu^2 times the squared
+lead and one, and what any rule pays at one of leads that it does not know.
 
     python bench/accuracy/targets.py [--quick] [--only KIND] [--json FILE]
 """
@@ -29,7 +30,7 @@ from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.schedule import Schedule
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
-from farthing.limits import ranking_limit
+from farthing.limits import ranking_limit, unknown_lead_limit
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.noise.bits import seeded
@@ -46,6 +47,9 @@ RANKED = {
     "even gaps, n=20, k=5": (10_000 - 300.0 * np.arange(20), 5),
     "one close pair, n=100, k=2": (np.concatenate([[10_500.0, 10_000.0], np.full(98, 3_000.0)]), 2),
 }
+LEADS = (15, 31, 63, 127, 255, 511, 1_023, 2_047, 4_095)
+"""Of a close pair: each and one is twice the one before and one."""
+
 LARGEST = 60
 """The oracles look at so many of the largest groups: no other one comes near the places that are ranked."""
 
@@ -253,6 +257,22 @@ def ranking_parts(name: str, rng: np.random.Generator, runs: int) -> dict[str, f
     return found
 
 
+def ranking_sizes(rng: np.random.Generator, runs: int) -> list[dict[str, float]]:
+    """Return what a close pair costs, as mu^2 times the squared lead and one, at leads that are doubled."""
+    found = []
+    least = unknown_lead_limit(len(LEADS) - 1, beta=BETA)
+    knows = 2 * (two_sided(2 * BETA)) ** 2  # by one look at both groups
+    for lead in LEADS:
+        truth = np.concatenate([[20_000.0 + lead, 20_000.0], np.full(98, 3_000.0)])
+        contest = RankingContest(2, BETA, GRAIN, 1 << 58)
+        ends = [contest.run(None, len(truth), **gaussian(truth, rng)) for _ in range(runs)]
+        paid = float(np.mean([end.paid.max() for end in ends])) * GRAIN * (lead + 1) ** 2
+        wrong = float(np.mean([np.concatenate(end.blocks)[0] != 0 for end in ends]))
+        found.append({"lead": lead, "times_squared_lead": paid, "wrong": wrong, "over_one_who_knows": paid / knows,
+                      "over_any_rule_at_one_of_them": paid / least})  # fmt: skip
+    return found
+
+
 def laplace_lead(chance: float) -> float:
     """Return what the difference of two draws of Laplace noise of scale 1 passes with that chance."""
     return brentq(lambda lead: (1 + lead / 2) * math.exp(-lead) / 2 - chance, 0, 100)
@@ -264,7 +284,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
     parser.add_argument(
-        "--only", choices=("share", "ratio", "ranking", "ranking parts", "pure ranking"), help="one table alone"
+        "--only",
+        choices=("share", "ratio", "ranking", "ranking parts", "ranking sizes", "pure ranking"),
+        help="one table alone",
     )
     options = parser.parse_args()
     rng, runs = np.random.default_rng(20_240_801), 100 if options.quick else 1_000
@@ -273,6 +295,7 @@ def main() -> None:
         "ratio": lambda: [ratio_price(part, 10_000.0, rng, runs) for part in (0.05, 0.2, 0.5, 0.8)],
         "ranking": lambda: [ranking_price(name, rng, runs // 2, pure=False) for name in RANKED],
         "ranking parts": lambda: [ranking_parts(name, rng, runs // 10) for name in RANKED],
+        "ranking sizes": lambda: ranking_sizes(rng, runs // 2),
         "pure ranking": lambda: [ranking_price(name, rng, runs // 4, pure=True) for name in RANKED],
     }
     records = {name: table() for name, table in tables.items() if options.only in (None, name)}

@@ -12,7 +12,7 @@ from sweeps import sweep
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_rank_run import RankRun
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
-from farthing.accuracy.quantile_trail import LEVELS, LOOK, Trail, level_below
+from farthing.accuracy.quantile_trail import LEVEL, LEVELS, LOOK, Trail, level_below, made_for
 from farthing.noise.bits import seeded
 
 BETA, CAP = 0.2, 1 << 60
@@ -180,18 +180,28 @@ def test_another_way_drops_what_was_measured_and_not_what_was_paid():
     assert trail.paid.tolist() == [3 * LEVELS[4]] * 2
 
 
-def test_the_place_of_an_end_begins_again():
-    """MIN is looked for elsewhere when its rank is sharper: what was measured for another rank is dropped, and its
-    price kept; looks for the same rank are gone on from.
+def test_the_place_of_an_end_goes_on():
+    """MIN is looked for elsewhere when its rank is sharper: what was measured for another rank is kept, and bet on up
+    to 1.5 times the slack, where the slack is known; a bisection begins again, and its price is kept.
     """
     trail, one = Trail.nothing(1), np.array([0])
     trail.grow(0)
-    trail.keep(one, np.array([7]), (np.array([5.0]), np.array([40])), (np.array([9.0]), np.array([10])), one, LOOK + 3)
+    mine, counted = (np.array([5.0]), np.array([40])), (np.array([9.0]), np.array([10]))
+    trail.keep(one, np.array([7]), mine, counted, one, made_for(300, 0.1))
 
-    assert trail.only(LOOK + 3).thresholds.tolist() == [[7]]
-    assert trail.only(LOOK + 2).thresholds.tolist() == [[-1]]
-    assert trail.only(LOOK + 2).counted.tolist() == [[0]]
-    assert {50} == {int(trail.only(LOOK + rank).paid[0]) for rank in (2, 3)}
+    assert {7} == {int(trail.only(kind).thresholds[0, 0]) for kind in (LOOK + 300, LOOK + 200, made_for(200, 0.05))}
+    assert trail.only(LEVEL).thresholds.tolist() == [[-1]]
+    assert trail.only(LEVEL).counted.tolist() == [[0]]
+    assert trail.only(LEVEL).paid.tolist() == [50]
+
+    def aside(rank, kind):
+        trail.kinds[:] = kind
+        return RankRun.of(descent(0.0, rank=rank), trail, np.array([False]), None, None)._aside(one, one).item()
+
+    steps = descent(0.0, rank=0.2).asked.steps
+    assert [aside(0.2, made_for(steps + 9, slack)) for slack in (0.1, 0.149, 0.151)] == [False, False, True]
+    assert [aside(0.2, made_for(steps, slack)) for slack in (0.151, 0.249, 0.251)] == [False, False, True]
+    assert [aside(0.2, LOOK + other) for other in (steps, steps + 9)] == [False, True]
 
 
 def test_levels_are_the_same_for_every_question():

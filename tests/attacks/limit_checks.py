@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from farthing.limits import answers_limit, search_limit, sizes_limit
+from farthing.limits.quantiles import one_side
 from farthing.normal import ndtri
 
 BETA = 0.05
@@ -12,7 +15,7 @@ BETA = 0.05
 
 def any_rule() -> tuple[str, ...]:
     """Hold limits of sizes and answers to one who measures once, and those of a search to its data and to a coin."""
-    return _sizes() + _answers() + _searches()
+    return _sizes() + _answers() + _searches() + _thresholds()
 
 
 def _sizes() -> tuple[str, ...]:
@@ -49,3 +52,14 @@ def _alone(lump: int, q: float, rank: float, rows: int) -> bool:
     return any(
         below < (q - rank) * rows and below + lump > (q + rank) * rows and below + lump <= rows for below in range(rows)
     )
+
+
+def _thresholds() -> tuple[str, ...]:
+    """Rows that go, until no leaf above the first one is right: the first one then holds too many."""
+    said, rows = [], 100
+    for q, rank in ((0.5, 0.125), (0.75, 0.0625)):
+        told = int(one_side(np.array([rows // 2, rows // 2]), q, rank)[0][0])
+        fewest = next(k for k in range(1, rows) if rows // 2 > (q + rank) * (rows - k))
+        if told != fewest:
+            said.append(f"{fewest} rows make what lies above a threshold wrong, and {told} are told")
+    return tuple(said)

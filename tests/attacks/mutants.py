@@ -390,6 +390,13 @@ PRICES = (
         "pure quantiles together",
     ),
     _one(
+        "the chains of several pure quantiles carried on by two",
+        "session/answering/joint_chains.py",
+        "        if not receipt.exclusive:\n",
+        "        if False:\n",
+        "pure quantiles together",
+    ),
+    _one(
         "a look at several quantiles told as nine of it",
         "accuracy/joint_quantile_run.py",
         "np.floor(told[:, place] / run.plan.per_grain)",
@@ -586,10 +593,24 @@ PRICES = (
         "limits of any rule",
     ),
     _one(
+        "the limit of a threshold by rows that leave a leaf above it right",
+        "limits/quantiles.py",
+        "fewer = np.maximum(short // gone + 1, 0)",
+        "fewer = np.maximum(short // gone, 0)",
+        "limits of any rule",
+    ),
+    _one(
         "the limit of several leads as if one group paid for all",
         "limits/ranking_leads.py",
         "diagonal.sum()",
         "diagonal.max()",
+        "ranking limit",
+    ),
+    _one(
+        "the limit of a lead of unknown size without what errors are worth",
+        "limits/ranking_sizes.py",
+        " - beta * (wrong + missed)",
+        "",
         "ranking limit",
     ),
     _one(
@@ -1255,8 +1276,8 @@ CHAINS = (
     _one(
         "groups given up that are too small at some mean",
         "accuracy/reach.py",
-        "beta)).all(axis=0))",
-        "beta)).any(axis=0))",
+        "beta) * left).all(axis=0))",
+        "beta) * left).any(axis=0))",
         "joint looks",
     ),
     _one(
@@ -1505,6 +1526,20 @@ FORMULAS = (
         "accuracy/laplace_looks.py",
         "        told = min(told, held) if held else told\n",
         "        told = 3 * prices.beta\n",
+        "pure measures",
+    ),
+    _one(
+        "pure groups given up that are too small at some mean",
+        "accuracy/laplace_reach.py",
+        "(weights.T @ values < enough - doubt).all(axis=0)",
+        "(weights.T @ values < enough - doubt).any(axis=0)",
+        "pure measures",
+    ),
+    _one(
+        "pure groups given up by the units of their values",
+        "accuracy/laplace_reach.py",
+        "float((b / np.abs(each).max(axis=1)).max())",
+        "float(b.max())",
         "pure measures",
     ),
     _one(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,9 @@ from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
 from farthing.session.answering import contribution_report, joint_chains, quantile
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 GROUPS, ROWS, WORST = 400, 2_000, 0.15
 TABLE = pa.table({"x": np.arange(4_000) % 100 / 100})
 ASKED = {"lower": 0, "upper": 1}
@@ -22,11 +26,13 @@ ASKED = {"lower": 0, "upper": 1}
 
 def pure_quantiles() -> tuple[str, ...]:
     """Hold the chains of a pure quantile against its price, its noise and its misses; the same of a report's noise."""
-    return (*_charged(), *_noise(), *_missed(), *_outside(), *_alone(), *_report())
+    return (*_charged(), *_noise(), *_missed(), *_outside(), *_alone(quantile, 0.5), *_report())
 
 
 def pure_together() -> tuple[str, ...]:
-    """Return whether rounds of quartiles under a pure budget were charged less than their last levels, or changed."""
+    """Return whether rounds of quartiles under a pure budget were charged less than their last levels, or changed, or
+    carried on by two.
+    """
     with farthing.Session(TABLE, budget=farthing.Budget(epsilon=20)) as session:
         paid = session.quantile("x", (0.25, 0.5, 0.75), rank=0.05, **ASKED).paid.farthings
         trail = joint_chains.standing_in(session._ledger.load(session.history()[-1].question).blob).trail
@@ -36,7 +42,8 @@ def pure_together() -> tuple[str, ...]:
     kept = {(number, *places) for (number, _), places in zip(looks, trail.places[:, :, 0].tolist(), strict=True)}
     moved = sum(number >= 0 for number, *_ in kept) - len(last)
     told = (f"{paid} farthings paid for rounds of {sum(last.values())}",) * (paid < sum(last.values()))
-    return (*told, *(f"{moved} times another set of thresholds in a round",) * (moved > 0))
+    told += (f"{moved} times another set of thresholds in a round",) * (moved > 0)
+    return (*told, *_alone(joint_chains, (0.25, 0.5, 0.75)))
 
 
 def _charged() -> tuple[str, ...]:
@@ -87,28 +94,28 @@ def _outside() -> tuple[str, ...]:
     return (f"{missed:.1%} of intervals missed",) * (missed > WORST)
 
 
-def _alone() -> tuple[str, ...]:
+def _alone(method: ModuleType, asked: float | tuple[float, ...]) -> tuple[str, ...]:
     """Return whether chains are carried on by one who does not hold them alone."""
-    budget, held, searched = farthing.Budget(epsilon=20), [], quantile.searched
+    budget, held, searched = farthing.Budget(epsilon=40), [], method.searched
     with tempfile.TemporaryDirectory() as folder:
         books = Path(folder) / "books.ledger"
         with (
             farthing.Session(TABLE, budget=budget, ledger=books) as one,
             farthing.Session(TABLE, budget=budget, ledger=books) as two,
         ):
-            one.quantile("x", 0.5, rank=0.4, **ASKED)
+            one.quantile("x", asked, rank=0.2, **ASKED)
 
             def noted(pricing: object, *others: object) -> object:
                 held.append(getattr(pricing, "held", None) is not None)
                 if len(held) == 1:
-                    two.quantile("x", 0.5, rank=0.01, **ASKED)
+                    two.quantile("x", asked, rank=0.1, **ASKED)
                 return searched(pricing, *others)  # type: ignore[arg-type]
 
-            quantile.searched = noted  # type: ignore[assignment]
+            method.searched = noted  # type: ignore[attr-defined]
             try:
-                one.quantile("x", 0.5, rank=0.005, **ASKED)
+                one.quantile("x", asked, rank=0.05, **ASKED)
             finally:
-                quantile.searched = searched
+                method.searched = searched  # type: ignore[attr-defined]
     return ("two carry on the same chains",) * (sum(held) > 1)
 
 

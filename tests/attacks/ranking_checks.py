@@ -15,7 +15,7 @@ from scipy.stats import binom
 import farthing
 from farthing.accuracy.ranking import RankingContest
 from farthing.accuracy.ranking_places import RankingPlaces
-from farthing.limits import ranking_limit
+from farthing.limits import ranking_limit, unknown_lead_limit
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured
 from farthing.noise.bits import seeded
 from farthing.normal import ndtri
@@ -147,6 +147,9 @@ def limit_of_a_ranking() -> tuple[str, ...]:
         one_coin = math.log((1 - beta) / beta) / rows if rows else 0.0
         if limit.mu_squared > one_test or limit.epsilon > one_coin:
             said.append(f"{counts}, {k} places: mu^2 {limit.mu_squared:.3g}, where one test pays {one_test:.3g}")
+    walds = 2 * (1 - 2 * beta) * math.log((1 - beta) / beta)
+    if (least := unknown_lead_limit(0, beta=beta)) > walds * (1 + 1e-9):
+        said.append(f"one lead, which is known: mu^2 {least:.3g}, where Wald's test pays {walds:.3g}")
     return tuple(said)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -562,6 +564,47 @@ def test_init_tells_the_lines_that_would_be_left_out():
     assert "lines 603, 604: a quote out of place" in told
     assert not Path("farthing.toml").exists()
     assert 0 == run(*asked, "--drop-lines").exit_code
+
+
+@pytest.mark.usefixtures("folder")
+def test_init_tells_of_a_broken_parquet_file_that_it_is_broken():
+    """A file that is named Parquet and is none is not taken for a CSV that was declared."""
+    Path("trips.parquet").write_bytes(b"PAR1" + bytes(100))
+    refused = run("init", "trips.parquet", "--unit", "row", "--epsilon", "1", "--delta", "1e-6")
+
+    assert 4 == refused.exit_code
+    assert "a Parquet file is whole: its rows and its footer are there" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("part", [slice(12), slice(-4000), "flipped"])
+def test_init_and_check_tell_of_a_packed_file_that_is_not_whole(part):
+    """One that was cut, or of which one bit is wrong, ends both with words and leaves nothing behind."""
+    packed = gzip.compress(b"zone,x\n" + random.Random(1).randbytes(30_000).hex().encode(), mtime=0)
+    wrong = packed[:9_000] + bytes([packed[9_000] ^ 1]) + packed[9_001:] if part == "flipped" else packed[part]
+    Path("trips.csv.gz").write_bytes(wrong)
+
+    for asked in (
+        ("init", "trips.csv.gz", "--unit", "row", "--epsilon", "1", "--delta", "1e-6"),
+        ("check", "trips.csv.gz"),
+    ):
+        refused = run(*asked)
+        assert 4 == refused.exit_code
+        assert "one that ends in .gz can be unpacked" in " ".join(refused.stderr.split())
+    assert ["trips.csv.gz"] == [
+        path.name for path in Path().iterdir() if "trips" in path.name or path.suffix == ".toml"
+    ]
+
+
+@pytest.mark.usefixtures("ready")
+@pytest.mark.parametrize("ending", ["HAVING n > 1e9", "ORDER BY n DESC LIMIT 0"])
+def test_an_answer_without_a_row_is_shown(ending):
+    """What hides all groups was paid for, and is said to be none."""
+    asked = ("--max-groups", "1", "--max-rows", "1", "--absolute", "40", "--cap", "all")
+    shown = run("ask", f"SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone {ending}", *asked)
+
+    assert 0 == shown.exit_code
+    assert "met by 0 of 0" in " ".join(shown.stdout.split())
 
 
 @pytest.mark.usefixtures("ready")

@@ -62,6 +62,17 @@ def typed(monkeypatch, capsysbinary):
     return run
 
 
+def test_ctrl_c_before_a_command_runs_ends_it_without_a_traceback(typed, monkeypatch):
+    """While libraries are loaded, too, the exit code is that of Ctrl-C, and nothing is printed."""
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(repeats, "keeping", stopped)
+
+    assert (b"", b"", 130) == typed("version")
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """Count how often a question is really asked."""

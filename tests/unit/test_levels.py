@@ -4,6 +4,7 @@ import ast
 import hashlib
 import math
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,14 +30,20 @@ def test_what_tests_share_is_drawn_from_what_its_name_fixes(shared, request):
 
 
 def statistical_tests():
-    """Return the test functions marked statistical, by file, from their syntax trees."""
-    found = []
-    for path in sorted(ROOT.rglob("test_*.py")):
-        for node in nodes(path):
-            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", [])]
-            if isinstance(node, ast.FunctionDef) and "pytest.mark.statistical" in marks:
-                found.append((path.name, node.name, cases(node, path)))
-    return found
+    """Return the test functions marked statistical, alone or with their module, by file, from their syntax trees."""
+    return [
+        (path.name, node.name, cases(node, path))
+        for path in sorted(ROOT.rglob("test_*.py"))
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and statistical(node, path)
+    ]
+
+
+def statistical(function, path):
+    """Return whether a test, or its whole module, is marked statistical."""
+    of_module = assigned(path).get("pytestmark", ast.List([]))
+    marks = [*function.decorator_list, *(of_module.elts if isinstance(of_module, ast.List) else [of_module])]
+    return "pytest.mark.statistical" in {ast.unparse(mark) for mark in marks}
 
 
 def cases(function, path):
@@ -49,6 +56,7 @@ def cases(function, path):
     return count
 
 
+@cache
 def assigned(path):
     """Return what a module assigns to names, and what the test modules assign from which it imports."""
     tree = parsed(path)
@@ -68,17 +76,19 @@ def assigned(path):
 
 
 def size(values, module):
-    """Return the length of a literal, of a named literal, or of its .values() or range."""
+    """Return the length of a literal, of a named one, of its .values() or range; the most where some are left out."""
     match values:
         case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts):
-            return len(elts)
+            return sum(size(each.value, module) if isinstance(each, ast.Starred) else 1 for each in elts)
         case ast.Dict(keys=keys):
             return len(keys)
         case ast.Name(id=name):
             return size(module[name], module)
         case (
             ast.Call(func=ast.Name(id="cases"), args=[inner])
-            | ast.ListComp(generators=[ast.comprehension(iter=inner, ifs=[])])
+            | ast.ListComp(generators=[ast.comprehension(iter=inner)])
+            | ast.DictComp(generators=[ast.comprehension(iter=inner)])
+            | ast.GeneratorExp(generators=[ast.comprehension(iter=inner)])
         ):
             return size(inner, module)
         case ast.Call(func=ast.Attribute(value=value)):
@@ -96,11 +106,13 @@ def test_every_statistical_test_is_counted():
 
 @pytest.mark.thorough
 def test_the_count_sees_tests():
-    """The counter finds the tests it should: several files, some with cases."""
+    """The counter finds the tests it should: several files, some with cases, some marked by their module alone."""
     found = statistical_tests()
 
     assert 4 <= len({name for name, _, _ in found})
     assert any(count > 1 for _, _, count in found)
+    assert {"test_models_law.py", "test_experiments_laws.py"} <= {name for name, _, _ in found}
+    assert all(8 <= count for _, name, count in found if name == "test_hash_keys_are_independent")  # its list has stars
 
 
 def test_shares_add_up():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.errors import InvalidOption
-from farthing.limits.quantiles import divergence, quantile_limit, rows_more, search_limit
+from farthing.limits.quantiles import divergence, one_side, quantile_limit, rows_more, search_limit
 
 COUNTS = st.lists(st.integers(0, 60), min_size=2, max_size=12).filter(any)
 
@@ -33,6 +33,43 @@ def test_a_lump_leaves_one_right_leaf(counts, asked):
 
         assert right(lump, q, rank) == [leaf]
         assert more == 1 or right(fewer, q, rank) != [leaf] or _vacuous(fewer, leaf, q, rank)
+
+
+@given(COUNTS, st.sampled_from([(0.5, 0.125), (0.75, 0.125), (0.25, 0.0625), (0.875, 0.0625)]))
+def test_so_many_rows_make_one_side_of_a_threshold_wrong(counts, asked):
+    """All leaves above it, or all others: by rows that go or rows more, and by none fewer."""
+    q, rank = asked
+    for at, (up, down) in enumerate(zip(*one_side(np.array(counts), q, rank), strict=True)):
+        for rows, above in ((up, True), (down, False)):
+            wrong = [_one_side_wrong(counts, at, k, asked, above=above) for k in range(max(rows - 1, 0), rows + 1)]
+
+            assert wrong == ([False] if rows else []) + [True]
+
+
+def _one_side_wrong(counts, at, rows, asked, *, above):
+    """Whether no leaf above a threshold (or none up to it) is right, after so many rows more or fewer, the best way."""
+    gone, more = list(counts), list(counts)
+    more[0 if above else -1] += rows
+    order = range(len(counts) - 1, at, -1) if above else range(at + 1)
+    left = rows
+    for leaf in order:
+        left, gone[leaf] = left - min(left, gone[leaf]), gone[leaf] - min(left, gone[leaf])
+    found = [more] if left else [more, gone]
+    return any(not any((leaf > at) == above for leaf in right(each, *asked)) for each in found)
+
+
+def test_a_threshold_bounds_whoever_is_not_told_the_rows():
+    """By hand, at the median of even data within 20 %: 286 rows of 1,000 make either side wrong. A sequential test that
+    holds to both sides, whatever it is told besides, pays a third more; were the rows known, half the bound would do.
+    """
+    limit, k = quantile_limit([1] * 1000, 0.5, rank=0.2, beta=0.05).here, 286
+    bounds = one_side(np.ones(1000, np.int64), 0.5, 0.2)
+    sequential = (math.log(0.95 / 0.05) / 2) ** 2 / k**2  # Brownian motion that is stopped where the odds are 19
+
+    assert (bounds[0][499], bounds[1][499]) == (k, k)
+    assert limit == pytest.approx(2 * float(divergence(0.5, 0.05)) / k**2, rel=1e-6)
+    assert limit < sequential < 1.4 * limit
+    assert 2 * float(divergence(0.5, 0.05)) / (k / 1.4) ** 2 > sequential  # a bound by fewer rows is refuted by it
 
 
 def _vacuous(counts, leaf, q, rank):

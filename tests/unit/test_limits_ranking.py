@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from farthing.accuracy.ranking import RankingContest
 from farthing.errors import InvalidOption
-from farthing.limits import ranking_limit
+from farthing.limits import ranking_limit, unknown_lead_limit
+from farthing.limits.ranking_sizes import least_cost
 from farthing.normal import ndtri
 
 GRAIN = 2.0**-56
@@ -120,3 +121,45 @@ def test_what_is_no_ranking_is_refused(counts, k, beta):
     """One group, too many places or none, what is no count, and a chance that a coin has."""
     with pytest.raises(InvalidOption, match="rows of groups"):
         ranking_limit(counts, k, beta=beta)
+
+
+def test_one_lead_that_is_known_costs_what_walds_test_does():
+    """Who tests one lead against none pays 2 kl(1 - beta, beta) at best; the recursion is below that, and near it."""
+    for beta in (0.01, 0.05, 0.2):
+        odds = (1 - beta) / beta
+        wrong, missed = 2 * (odds - 1 / odds), 4 * math.log(odds)
+        walds = 2 * (1 - 2 * beta) * math.log(odds)
+        assert 0.98 * walds < least_cost(np.ones(1), wrong, missed) - beta * (wrong + missed) <= walds
+        assert unknown_lead_limit(0, beta=beta) == pytest.approx(walds, rel=2e-3)
+
+
+def test_a_rule_that_knows_no_lead_pays_the_limit_at_one_of_them():
+    """A mixture of likelihood ratios, which Ville's inequality keeps right and which never gives up, pays more."""
+    beta, leads, rng = 0.05, 2.0 ** -np.arange(9), np.random.default_rng(4)
+    times = 0.05 * 1.03 ** np.arange(700)
+    spread = np.sqrt(np.diff(times, prepend=0.0))
+    paid = []
+    for lead in leads:
+        moved = np.cumsum(rng.normal(size=(400, len(times))) * spread, axis=1) + lead * times
+        ratios = np.exp(np.minimum(leads[:, None, None] * moved - (leads**2)[:, None, None] * times / 2, 600)).mean(0)
+        proved = ratios >= 1 / beta
+        assert proved.any(axis=1).all()
+        ends = times[proved.argmax(axis=1)] * lead**2
+        paid.append(ends.mean() + 4 * ends.std() / 20)
+    assert unknown_lead_limit(8, beta=beta) < max(paid) < 2 * unknown_lead_limit(8, beta=beta)
+
+
+def test_more_leads_cost_more_and_a_finer_grid_as_much():
+    """More that is not known costs more; half of the steps change less than what is taken off."""
+    least = [unknown_lead_limit(doublings, beta=0.05) for doublings in (0, 1, 4, 8)]
+    assert least == sorted(least)
+    leads, wrong, missed = 2.0 ** -np.arange(3), 40.0, 12.0
+    coarse, fine = (least_cost(leads, wrong, missed, growth=g, step=s) for g, s in ((1.03, 0.03), (1.03, 0.015)))
+    assert coarse == pytest.approx(fine, rel=1e-3)
+    assert coarse < least_cost(leads, wrong, missed, growth=1.015) < 1.03 * coarse
+
+
+@pytest.mark.parametrize(("doublings", "beta"), [(-1, 0.05), (41, 0.05), (True, 0.05), (1.0, 0.05), (1, 0.5), (1, 0.0)])
+def test_a_limit_of_unknown_leads_refuses_what_it_is_not_about(doublings, beta):
+    with pytest.raises(InvalidOption, match="whole number of doublings"):
+        unknown_lead_limit(doublings, beta=beta)

@@ -169,7 +169,7 @@ def test_groups_that_were_given_up_pay_nothing_for_a_sharper_ask_under_a_smaller
 
 
 def test_what_is_told_again_of_a_group_that_was_given_up_has_a_share_of_its_own():
-    """The levels of every earlier ask may be the one that tells: the interval is that of one of twelve, of eighteen."""
+    """The levels of every earlier ask may be the one that tells: the interval is that of one of 26, of 39."""
     mean, state = RatioStatistic(0, 1, 50.0, 0.0, 100.0), LaplaceState.nothing(2, 1, 1)
     shown = np.array([[20_000], [-400_000]])
 
@@ -177,7 +177,7 @@ def test_what_is_told_again_of_a_group_that_was_given_up_has_a_share_of_its_own(
         priced = LaplaceMeasures((mean,), ((relative, 0.0),), 0.05, (1.0, 50.0), (1.0, 1.0), 1 << 31)
         state = priced.run(state, lambda *_: None, lambda _, groups: shown[:, groups])
         level = state.claimed.level
-        low, high = LaplaceLooks.of(priced, 1)._intervals(shown, level[0], 0.05 * 0.02 / 6 / asks)[:2]
+        low, high = LaplaceLooks.of(priced, 1)._intervals(shown, level[0], 0.05 * 0.02 / 13 / asks)[:2]
 
         assert level[1] == 2 * level[0]
         assert state.made.tolist() == [STANDS]

@@ -162,14 +162,14 @@ def test_groups_that_were_given_up_pay_nothing_for_a_sharper_ask_under_a_smaller
 
 @pytest.mark.thorough
 def test_what_is_told_again_of_groups_that_were_given_up_has_a_share_of_its_own():
-    """The looks of every earlier ask may be the one that tells: the interval is that of one of 22, of 33."""
+    """The looks of every earlier ask may be the one that tells: the interval is that of one of 26, of 39."""
     state, widths = None, []
     for relative in (0.1, 0.08, 0.06):
         state = answered(joint((COUNT, MEAN), relative, cap=2**54), state, groups=50, size=0.0)
         widths.append((state.upper - state.lower)[0])
 
     for asks, wide in enumerate(widths, 1):
-        assert wide == pytest.approx(widths[0] * two_sided(0.05 * 0.02 / 11 / asks) / two_sided(0.05 * 0.02 / 11))
+        assert wide == pytest.approx(widths[0] * two_sided(0.05 * 0.02 / 13 / asks) / two_sided(0.05 * 0.02 / 13))
 
 
 def test_the_ledger_keeps_what_looks_go_on_from():

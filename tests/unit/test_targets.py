@@ -628,6 +628,20 @@ def test_a_refine_says_that_the_cap_stopped_it(rides):
         session.refine(first, 0.1)
 
 
+@pytest.mark.parametrize("budget", [farthing.Budget(mu=1), farthing.Budget(epsilon=3)])
+def test_measuring_under_what_another_group_has_cost_is_told(budget):
+    """A large group pays more, the question does not: that nothing was measured is said where it is so."""
+    sizes = (100, 10_000)
+    session = farthing.Session(pa.table({"g": np.repeat(list("ab"), sizes)}), budget=budget, ledger=None)
+    asked = {"by": "g", "keys": {"g": list("ab")}}
+    first = session.count(**asked, relative=0.1, absolute=30, cap="all")
+    sharper = session.count(**asked, relative=0.001, absolute=2, cap=type(first.paid)(0.02))
+
+    assert (True, False) == (sharper.paid_by_group.any(), bool(sharper.paid))
+    assert "nothing more was charged: the groups" in sharper.about
+    assert "nothing was measured" not in sharper.about
+
+
 def test_a_confidence_below_one_half_is_not_advised(rides):
     """For 2 there is no percentage that would be taken; for 95 there is."""
     session = opened(rides)

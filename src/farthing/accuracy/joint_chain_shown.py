@@ -61,7 +61,7 @@ NEED: Final = 2.2
 NEXT: Final = STEPS // 2
 """by at least so many levels, and twice as many at most."""
 
-HOPELESS: Final = 1.5
+HOPELESS: Final = 3.0
 """A group is given up where this epsilon over the slack, times the noise of all ranks, is more than its cap."""
 
 TOGETHER: Final = STEPS
@@ -422,15 +422,6 @@ def _room(plan: QuantileChains) -> float:
 def _alone(share: float) -> float:
     """Return the noise of a rank of which both sides are shown, over the scale of a bin."""
     return float(np.sqrt(2 * ((1 - share) ** 2 + share**2)))
-
-
-def noise_beside(share: float, many: int) -> float:
-    """Return about the noise of a rank beside so many others, over that of a bin of the same price.
-
-    >>> [round(noise_beside(0.5, many), 2) for many in (1, 9)]
-    [1.0, 2.24]
-    """
-    return _alone(share) * float(_units(share, np.array(many)))
 
 
 def _units(share: float, thresholds: Int64) -> Float64:

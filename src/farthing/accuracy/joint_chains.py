@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.joint_chain_run import JointChainRun, JointChainTrail
-from farthing.accuracy.joint_chain_shown import noise_beside
 from farthing.accuracy.quantile_bisection import state_of
 from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_trail import Trail
 from farthing.mechanisms.laplace import LaplaceChain, Shown
-from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-TYPICAL: Final = 18.0
-"""About what a search needs on even data: epsilon times the slack, over the noise of the rank that has most of it."""
+TYPICAL: Final = 1.8
+"""About what a search for several costs, times what one for the most expensive of them by itself does."""
 
 
 class JointChainsState(NamedTuple):
@@ -110,7 +108,7 @@ class JointChains:
     >>> together = JointChains(deciles, beta=0.05, cap=1 << 50)
     >>> alone = sum(one.typical(1000) for one in together.plans)
     >>> round(together.typical(1000) / alone, 1)
-    0.4
+    0.2
     """
 
     asked: tuple[QuantileGoal, ...]
@@ -161,10 +159,8 @@ class JointChains:
         return self._state(run)
 
     def typical(self, rows: float) -> int:
-        """Return about the farthings that a group of so many rows pays, if they are spread evenly."""
-        wanted = max(noise_beside(one.centre, self.many) / one.asked.slack for one in self.plans)
-        wanted = TYPICAL * wanted * self.asked[0].max_rows / max(rows, 1.0)
-        return math.ceil(min(wanted / FARTHING, self.cap))
+        """Return about the farthings that a group of so many rows pays."""
+        return math.ceil(min(TYPICAL * max(one.typical(rows) for one in self.plans), self.cap))
 
     def _state(self, run: JointChainRun) -> JointChainsState:
         """Return what there is to tell."""

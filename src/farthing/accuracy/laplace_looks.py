@@ -15,9 +15,11 @@ import numpy as np
 
 from farthing.accuracy.joint_prices import Flags, Floats, Ints, in_blocks
 from farthing.accuracy.laplace_intervals import laplace_interval
+from farthing.accuracy.laplace_reach import LaplaceReach
 from farthing.accuracy.laplace_state import STANDS, LaplaceState, ShownLanes
 from farthing.accuracy.ratio_looks import BETAS
 from farthing.accuracy.ratio_shapes import tilts
+from farthing.accuracy.reach import ENDS, judged_at
 from farthing.accuracy.statistics import RatioStatistic, VarianceStatistic
 
 if TYPE_CHECKING:
@@ -59,17 +61,15 @@ COARSEST_SPREAD: Final = 0.6
 """The coarsest relative target that a rule for a variance is made for; for its root half of that."""
 
 FUTILE_SHARE: Final = 0.02
-"""The part of beta for groups that are given up, shared by the looks of GIVING_UP, those of earlier asks among them."""
-
-GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
-"""A group may be given up where it has paid its cap divided by one of these."""
+"""The part of beta for groups that are given up: shared by the looks at which they may be, of earlier asks, too."""
 
 NO_ROOM_SHARE: Final = 0.01
 """The part of beta at which a group is told that may pay no more than it has paid."""
 
 _BEGINS: Final = 14  # the first look is 2^-14 of the cap: earlier ones, of very wide noise, would take long to draw
 _FIRST: Final = 1 << 20  # farthings of the first look, at least
-_SURELY: Final = 2.0  # a group is given up where even a large count would need so many times what it may pay
+_SURELY: Final = 2.0  # a group is given up where even a large count would need so many times what it may pay,
+_LATE: Final = 2.1  # and it has paid that over this: what vague numbers say of prices misleads
 _JUMPS: Final = (32, 8, 3)  # looks that are skipped where none of them would be the last
 _FAR: Final = 4.0  # standard deviations of what a jump adds
 _HALVINGS: Final = 60
@@ -148,8 +148,8 @@ class LaplaceLooks:
         value, ticks = state.claimed.value.copy(), state.claimed.level[0] // self.parts[0]
         lower, upper = np.full((1, groups), -np.inf), np.full((1, groups), np.inf)
         most = self.prices.cap // sum(self.parts)
-        active, public = np.arange(groups), (state.made == STANDS) & (ticks > 0)
-        stands, stop = public.copy(), FUTILE_SHARE / (len(GIVING_UP) * max(state.promises, 1))
+        active, public, reach = np.arange(groups), (state.made == STANDS) & (ticks > 0), self.reach
+        stands, stop = public.copy(), FUTILE_SHARE / (ENDS * max(state.promises, 1))
 
         def now() -> LaplaceState:
             """Return what was shown."""
@@ -162,7 +162,7 @@ class LaplaceLooks:
             low, high, fits = self._intervals(value[:, active], ticks[active], self.told)
             fits &= ticks[active] > 0
             ends = public[active] & ~fits
-            ends[ends] = self._hopeless(value[:, active[ends]], ticks[active[ends]], most)
+            ends[ends] = self._hopeless(value[:, active[ends]], ticks[active[ends]], most, reach)
             stuck = ~fits & ~ends & (ticks[active] >= most) & (ticks[active] > 0)
             stands[active] = ends
             for some, beta in ((ends, stop), (stuck, NO_ROOM_SHARE)):
@@ -232,12 +232,19 @@ class LaplaceLooks:
         assert isinstance(only, VarianceStatistic)  # noqa: S101  # `of` makes sure
         return 0.0, only.half if only.root else only.half**2
 
-    def _hopeless(self, value: Ints, ticks: Ints, most: int) -> Flags:
+    @property
+    def reach(self) -> LaplaceReach:
+        """What groups have to hold to be within their target."""
+        scale = self._scales(np.ones(1))[:, 0]
+        return LaplaceReach.of(self.prices.statistics[0], scale, self.prices.beta, lambda *look: self._wide(*look)[0])
+
+    def _hopeless(self, value: Ints, ticks: Ints, most: int, reach: LaplaceReach) -> Flags:
         """Return which groups surely need more than they may pay, or have paid it."""
 
         def price(value: Ints, ticks: Ints) -> Floats:
-            needed = self.prices.needed(self.prices.values(value), self._scales(ticks[0]), self.told)
-            return np.asarray(needed.sum(axis=0))
+            values, late = self.prices.values(value), _LATE * ticks[0] >= most
+            needed = self.prices.needed(values, self._scales(ticks[0]), self.told).sum(axis=0)
+            return np.where(reach.too_small(values, ticks[0], most), np.inf, np.where(late, needed, 0.0))
 
         if not len(ticks):
             return np.zeros(0, np.bool_)
@@ -308,4 +315,4 @@ def _grid() -> Ints:
 
 def _public(most: int) -> Ints:
     """Return the ticks at which groups may be given up, rising; the last is all that a group may pay."""
-    return np.unique(np.maximum(most // np.array(GIVING_UP), 1))
+    return np.unique(np.maximum(judged_at(np.array(most)), 1))

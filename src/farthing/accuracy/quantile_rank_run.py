@@ -48,6 +48,9 @@ WIDE: Final = 2.5
 WIDER: Final = 2.5
 """A look that was made for more than so many times the slack tells of the interval, and of the rows, alone."""
 
+MOVED: Final = 1.5
+"""So does one for another rank, as MIN and MAX have with each target, that was made for more than so many times it."""
+
 GUESSED: Final = 2.5
 """The first bet on the side of a place is the best one where it is so many standard deviations off;"""
 
@@ -136,7 +139,7 @@ class RankRun:
         count = self.trail.counts[depth, at]
         self.spent[at] += grains + rows
         self.depth[at] += 1
-        wide = self.trail.slacks(depth, at) > WIDER * self.plan.asked.slack
+        wide = self._aside(depth, at)
         seen = (grains > 0) & ~wide
         self.middle[at[seen]] = place[seen]
         for places, some in ((self.places, seen), (self.aside, (grains > 0) & wide)):
@@ -148,6 +151,12 @@ class RankRun:
             self.rows[at] = np.maximum(self.total[at], np.sqrt(self.counted[at])) / self.counted[at]
         self.goal[at] = self.plan.asked.beside * self.rows[at]
         self._claim(at)
+
+    def _aside(self, depth: Int64, at: Int64) -> Flags:
+        """Return which looks are put aside: it follows from what they were made for alone, whatever they showed."""
+        slacks, moved = self.trail.slacks(depth, at), self.trail.moved(depth, at, _kind(self.plan))
+        most = np.where(moved, MOVED, WIDER) * self.plan.asked.slack
+        return np.asarray((slacks > most) | (moved & (slacks == 0)))
 
     def told(self) -> Int64:
         """Return the groups that go on, and whose next look is held."""

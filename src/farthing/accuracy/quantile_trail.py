@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
     ShowBins = Callable[["ShownBins", Int64, Int64], Int64]
 
 FIRST_GRAINS: Final = 16
@@ -53,6 +54,11 @@ ROUND: Final = 1 << 62
 
 _KIND: Final = ROUND | _SOUGHT
 """The bits by which rows are of one kind: those of the slack do not matter."""
+
+
+def _looks(kinds: Int64 | int) -> Flags:
+    """Return which kinds are of looks of a search by rank."""
+    return np.asarray((np.asarray(kinds) >= LOOK) & (np.asarray(kinds) < ROUND))
 
 
 def _levels() -> Int64:
@@ -170,11 +176,11 @@ class Trail:
     def only(self, kind: int) -> Trail:
         """Return a trail that may be added to: of groups that hold rows of another kind, only the price is kept.
 
-        Looks for another rank are of another kind: the place of MIN and MAX moves with the target, and to go on from
-        looks elsewhere costs more than to begin again.
+        Looks for another rank are of the same kind: the place of MIN and MAX moves with the target, and each look tells
+        of D at its own place, whatever it was made for.
         """
         made, bare = self.copy(), self.counted[len(self.kinds) :] > 0
-        other = (self.thresholds >= 0) & ((self.kinds ^ kind) & _KIND != 0)
+        other = (self.thresholds >= 0) & ((self.kinds ^ kind) & _KIND != 0) & ~(_looks(self.kinds) & _looks(kind))
         gone = other.any(axis=0) | ((kind >= LOOK) & bare.any(axis=0))
         for name in self.__slots__:
             if name != "paid":
@@ -187,7 +193,7 @@ class Trail:
         >>> held, first = Trail.nothing(1), np.zeros(1, np.int64)
         >>> held.grow(0)
         >>> held.keep(first, first, (first + 0.0, first + 16), (first + 0.0, first), first, LOOK + 5)
-        >>> held.only(LOOK + 5).dropped().tolist(), held.only(LOOK + 6).dropped().tolist()
+        >>> held.only(LOOK + 5).dropped().tolist(), held.only(ROUND + 5).dropped().tolist()
         ([0], [16])
         """
         return np.asarray(self.paid - self.grains.sum(axis=0) - self.counted.sum(axis=0))
@@ -195,6 +201,10 @@ class Trail:
     def slacks(self, rows: Int64, groups: Int64) -> Float64:
         """Return the slack that looks of some groups, at these depths, were made for; 0 where that is not known."""
         return np.asarray((self.kinds[rows, groups] >> _SLACK_BIT) / (1 << 20))
+
+    def moved(self, rows: Int64, groups: Int64, kind: int) -> Flags:
+        """Return which looks of some groups, at these depths, were made for another rank than this kind's."""
+        return np.asarray((self.kinds[rows, groups] ^ kind) & _SOUGHT != 0)
 
     def keep(  # noqa: PLR0917  # one look, as it was taken
         self,

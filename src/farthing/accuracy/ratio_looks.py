@@ -20,7 +20,7 @@ from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts, turns
 from farthing.accuracy.ratio_chances import CUT_FROM, eased, easy, helped
 from farthing.accuracy.ratio_shapes import BOUND, CLEAR, PILOT, chosen, cut_critical
-from farthing.accuracy.reach import Reach, about_one
+from farthing.accuracy.reach import ENDS, GIVING_UP, Reach, about_one, judged_at
 from farthing.accuracy.statistics import RatioStatistic
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ FUTILE_SHARE: Final = 0.02
 
 LATER_SHARE: Final = 0.01
 """The part of claims that follow for groups that were given up, at looser targets: each has half of the last one's."""
-
-GIVING_UP: Final = (64, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
-"""A group may be given up when it has paid what it may pay over one of these."""
 
 BETAS: Final = (1e-4, 0.2)
 """The least and largest failure probability that it is calibrated for."""
@@ -257,7 +254,7 @@ class RatioLooks:
         Returns:
             (lower, upper) float64[1, n], and the means and ticks that the next ask goes on from.
         """
-        told, reach = self.beta * FUTILE_SHARE / (len(GIVING_UP) * asks), self.reach
+        told, reach = self.beta * FUTILE_SHARE / (ENDS * asks), self.reach
         pieces = [
             self._followed(
                 purse, groups[at], shape[:, at], shown[:, at], held[at], reach=reach, again=again[at], told=told
@@ -331,13 +328,15 @@ class RatioLooks:
         small = self.prices.beyond(price, values, information, most)
         doubtful = np.flatnonzero(~small & (price > most))
         held = information[:, doubtful] * self.prices.worth
-        small[doubtful] = reach.too_small(values[:, doubtful], held, most[doubtful], self.beta)
+        spent = information[:, doubtful].sum(axis=0)
+        small[doubtful] = reach.too_small(values[:, doubtful], held, most[doubtful], self.beta, spent)
         return small
 
     def left(self, pivot: Pivot, room: Ints) -> Flags:
         """Return which groups surely hold too little where they stand, if so many grains more may be spent on them."""
         spent = pivot.shape * np.rint(pivot.clock**2)
-        small = self.reach.too_small(pivot.shown, spent * self.prices.worth, spent.sum(axis=0) + room, self.beta)
+        held = spent.sum(axis=0)
+        small = self.reach.too_small(pivot.shown, spent * self.prices.worth, held + room, self.beta, held)
         return np.asarray(small & (pivot.clock > 0))
 
     def _next(self, values: Floats, variances: Floats, ticks: Ints, limit: Ints, first: Ints) -> Ints:
@@ -364,7 +363,7 @@ def _grid() -> Ints:
 
 def _limit(most: Ints, ticks: Ints) -> Ints:
     """Return after how many more ticks than these a group may be given up, or at the end of what it may pay."""
-    futile = most // np.array(GIVING_UP)[:, None]
+    futile = judged_at(most)
     return np.asarray(np.where(futile > ticks, futile, _FOREVER).min(axis=0))
 
 

@@ -29,8 +29,8 @@ SLOPE, SLOPE_OFF = 0.5, 0.7
 STEEP: Final = 0.44
 """A tilt from which noise of the earliest looks counts, too."""
 
-APART, APART_MOST = 0.3, 0.015
-"""The least by which c grows with a small tilt, above 95 %: fine targets have looks far apart; and at most by that."""
+APART, APART_MOST = 0.9, 0.017
+"""The least by which c grows with a small tilt from 95 % on, as looks at fine targets are far apart; and its most."""
 
 SURER: Final = 0.04
 """By what part of itself it is steeper, for each unit of z above that of 95 %."""
@@ -87,7 +87,7 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     """
     z = two_sided(beta)
     slope = (SLOPE if centred and most <= STEEP else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
-    apart = min(APART * most, APART_MOST) if z > two_sided(0.05) else 0.0  # fine targets have looks far apart
+    apart = min(APART * most, APART_MOST) if z >= two_sided(0.05) else 0.0  # fine targets have looks far apart
     return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)
 
 

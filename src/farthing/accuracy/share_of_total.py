@@ -28,6 +28,9 @@ FIRST_SHARE: Final = 0.9
 GIVEN_UP: Final = 16
 """A total of which no share can be within its target pays this part of what it may pay, for an interval."""
 
+SURELY: Final = 2.5
+"""Before, it is held to be so many standard deviations larger than it seems, and than 0 at least."""
+
 MIDDLE: Final = 0.5
 """Of the least share, 0, and the greatest, 1."""
 
@@ -264,7 +267,7 @@ class SharesOfTotal:
         if self.named_loss or self.spend or not self.divided:
             return np.zeros(len(self.places), np.bool_)
         guess = self._guess(state, 0)
-        least = self.least(np.maximum(guess.total, 0.0) + 2 * DOUBT * guess.doubt, self._z(state.repairs))
+        least = self.least(np.maximum(guess.total, 0.0) + SURELY * guess.doubt, self._z(state.repairs))
         room = self.cap_grains - (state.grains[0] + state.shared[0])
         return np.asarray((state.shared[0] > 0) & ~guess.clear & (least > room))
 

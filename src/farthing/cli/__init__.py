@@ -7,14 +7,20 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Run the command line; the process exits 0 answered, 2 usage, 3 refused by budget, 4 data, ledger or engine."""
+    """Run the command line.
+
+    The process exits 0 answered, 2 usage, 3 refused by budget, 4 data, ledger or engine, 130 stopped by Ctrl-C.
+    """
     import sys
 
-    from farthing.cli.repeats import keeping
+    try:
+        from farthing.cli.repeats import keeping
 
-    with keeping(sys.argv[1:], _run) as printed:
-        if not printed:
-            _run(sys.argv[1:])
+        with keeping(sys.argv[1:], _run) as printed:
+            if not printed:
+                _run(sys.argv[1:])
+    except KeyboardInterrupt:  # while libraries are loaded: commands handle their own
+        sys.exit(130)
 
 
 def _run(args: list[str]) -> None:

@@ -137,11 +137,13 @@ def answer_table(
         shown: the names of the answer columns, None for all.
         ending: whether what was met and paid stands behind them.
     """
+    import pyarrow as pa
+
     table = _table()
     whole = answer.to_arrow()
     wanted = answer.names if shown is None else shown
     names = [name for name in whole.column_names if name in wanted or _is_key(answer, name)]
-    chosen = whole.take(list(rows)).to_pylist()
+    chosen = whole.take(pa.array(rows, pa.int64())).to_pylist()  # there may be none
     digits: dict[str, int] = {}
     for name in names:
         if name not in answer.names:

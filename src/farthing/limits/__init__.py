@@ -3,9 +3,9 @@
 `group_lower_bound` for one group, `for_query` for a released answer, `unbiased_error` for a workload, `MeanPoint` for
 the mean of points in an ellipsoid; `gamma_f` and `gamma_2` are the norms behind the last two. Of any mechanism, biased
 or not: `sizes_limit` and `answers_limit` in the mean over truths, `quantile_limit` and `search_limit` for a rank
-target, `ranking_limit` for the order of the largest. Proofs and words: docs/proofs/limits.unbiased.md,
-docs/proofs/limits.any_rule.md, docs/proofs/limits.quantiles.md, docs/proofs/limits.ranking.md,
-docs/explanation/what-nobody-can-do.md.
+target, `ranking_limit` for the order of the largest, `unknown_lead_limit` for two groups in order whose lead nobody
+knows. Proofs and words: docs/proofs/limits.unbiased.md, docs/proofs/limits.any_rule.md,
+docs/proofs/limits.quantiles.md, docs/proofs/limits.ranking.md, docs/explanation/what-nobody-can-do.md.
 
 >>> f"{group_lower_bound([100], relative=0.1)[0]:.5f}"
 '0.00498'
@@ -20,6 +20,7 @@ from farthing.limits.groups import group_lower_bound
 from farthing.limits.quantiles import QuantileLimit, SearchLimit, quantile_limit, search_limit
 from farthing.limits.query import Limit, for_query
 from farthing.limits.ranking import RankingLimit, ranking_limit
+from farthing.limits.ranking_sizes import unknown_lead_limit
 from farthing.limits.tables import marginals_error
 from farthing.limits.unbiased import UnbiasedError, differences, unbiased_error
 
@@ -53,4 +54,5 @@ __all__ = [
     "search_limit",
     "sizes_limit",
     "unbiased_error",
+    "unknown_lead_limit",
 ]

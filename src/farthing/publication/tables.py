@@ -274,7 +274,7 @@ def _missed(met: NDArray[np.bool_]) -> list[str]:
 
 def _about(answer: Answer) -> str:
     """Return what the numbers are about, without what was said to the one who asked, and without their files."""
-    asker = ("nothing was measured", "a larger cap", "nothing is left", "books in ")
+    asker = ("nothing was measured", "nothing more was charged", "a larger cap", "nothing is left", "books in ")
     return "; ".join(part for part in answer.about.split("; ") if not part.startswith(asker))
 
 

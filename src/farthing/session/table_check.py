@@ -7,24 +7,28 @@ see the rows anyway. No session calls it.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from farthing.engines.opening import source_of
 from farthing.engines.reading import text
 from farthing.engines.reading.left_out import LinesLeftOut, left_out
+from farthing.engines.reading.lines import DAMAGED, damaged
 from farthing.engines.reading.source import CsvFiles
 from farthing.errors import DataError
+from farthing.query.reading import Csv
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from farthing.engines.sources import RowSource
-    from farthing.query.reading import Csv
+
+_T = TypeVar("_T")
 
 _SHARES: Final = (0.5, 0.95, 0.99, 1.0)
 """Of how many units nothing is cut, where a bound is proposed."""
@@ -154,7 +158,11 @@ def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[A
     Raises:
         DataError: it cannot be read, or has no such column.
     """
-    source = source_of(table)
+    return _whole(table, lambda source: _checked(source, unit=unit, keys=keys))
+
+
+def _checked(source: RowSource, *, unit: str | None, keys: Mapping[str, Sequence[Any]]) -> TableCheck:
+    """Return what is in a table."""
     csv = source if isinstance(source, CsvFiles) else None
     found = _csv_columns(csv) if csv is not None else dict(_columns(source))
     for name in (*keys, *(() if unit is None else (unit,))):
@@ -188,14 +196,32 @@ def left_out_of(table: str | Csv) -> LinesLeftOut:
     Raises:
         DataError: it cannot be read.
     """
-    return left_out(cast("CsvFiles", source_of(table)))  # what a Csv is opened as
+    return _whole(table, lambda source: left_out(cast("CsvFiles", source)))  # what a Csv is opened as
 
 
 def values_of(table: str | Csv, column: str) -> list[Any]:
-    """Return the different values of a column of a public table."""
+    """Return the different values of a column of a public table.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+
+    def values(source: RowSource) -> list[Any]:
+        """Return those of an open table."""
+        found = _csv_columns(source) if isinstance(source, CsvFiles) else dict(_columns(source))
+        return list(found[column].unique().drop_null().to_pylist())
+
+    return _whole(table, values)
+
+
+def _whole(table: str | Csv, read: Callable[[RowSource], _T]) -> _T:
+    """Return what is read of a table; its owner is told where that cannot be read to its end."""
+    import pyarrow as pa
+
     source = source_of(table)
-    found = _csv_columns(source) if isinstance(source, CsvFiles) else dict(_columns(source))
-    return list(found[column].unique().drop_null().to_pylist())
+    with suppress(pa.ArrowInvalid, *DAMAGED):
+        return read(source)
+    raise damaged(table.path if isinstance(table, Csv) else table)
 
 
 def _as_text(csv: CsvFiles) -> CsvFiles:

@@ -7,7 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from farthing.engines.opening import source_of
+from farthing.engines.reading.declared import is_csv
 from farthing.engines.reading.guess import guess
+from farthing.engines.reading.lines import DAMAGED, damaged
 from farthing.engines.reading.source import CsvFiles
 from farthing.errors import DataError
 from farthing.query.reading import WESTERN, Csv
@@ -17,14 +19,18 @@ def proposed(table: str) -> Csv | None:
     """Return how a CSV table seems to be written, for its owner to look at; None for Parquet.
 
     Raises:
-        DataError: the file does not exist, or has no header.
+        DataError: the file does not exist, is not whole, has no header, or is named Parquet and is none.
     """
     source = None
     with suppress(DataError):
         source = source_of(table)
     if source is None:  # a header in another encoding is none; what else is wrong is told
-        source = source_of(Csv(table, encoding=WESTERN))
-    return guess(table, source.files[0]) if isinstance(source, CsvFiles) else None
+        source = source_of(Csv(table, encoding=WESTERN) if is_csv(table) else table)
+    if not isinstance(source, CsvFiles):
+        return None
+    with suppress(*DAMAGED):
+        return guess(table, source.files[0])
+    raise damaged(table)
 
 
 def convert(reading: Csv, place: Path) -> None:

@@ -65,7 +65,7 @@ def _wrong(block: bytes, number: int, reading: Csv, width: int) -> Iterator[tupl
         if not kept:
             yield number + place, _why(line, reading)
         elif len(found := split(kept, reading)) != width:
-            yield number + place, f"{len(found)} fields, where the header has {width}"
+            yield number + place, f"{len(found)} field{'s' * (len(found) != 1)}, where the header has {width}"
 
 
 def _why(line: bytes, reading: Csv) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from typing import IO, TYPE_CHECKING, Final, cast
 
+from farthing.errors import DataError
 from farthing.query.reading import MAX_LINE, WESTERN
 
 if TYPE_CHECKING:
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+DAMAGED: Final = (OSError, EOFError, zlib.error)
+"""What reading a file raises that is not whole, or may not be read."""
 
 BLOCK: Final = 4 << 20
 """How many bytes are read at once."""
@@ -33,6 +38,16 @@ def opened(path: str) -> IO[bytes]:
     if file.read(3) != b"\xef\xbb\xbf":
         file.seek(0)
     return file
+
+
+def damaged(path: object) -> DataError:
+    """Return the error that a file, which its owner reads before any question, cannot be read to its end."""
+    return DataError(
+        "the file cannot be read to its end",
+        rule="files of a table are whole and can be read; one that ends in .gz can be unpacked",
+        got=path,
+        next_step="check its permissions, and copy or write it again; gzip -t FILE tests a packed one",
+    )
 
 
 def header(path: str) -> bytes:

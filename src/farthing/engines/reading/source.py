@@ -7,11 +7,12 @@ import os
 import re
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.engines.own import Own
-from farthing.engines.reading.lines import blocks, clean, header, in_utf8
+from farthing.engines.reading.lines import DAMAGED, blocks, clean, damaged, header, in_utf8
 from farthing.engines.reading.records import arrow_types, converter, fields, typed
 from farthing.engines.reading.version import shown
 from farthing.errors import DataError
@@ -216,11 +217,10 @@ _SEPARATOR: Final = re.compile(rb'"?sep=.?"?\s*')
 
 
 def _first_line(path: str) -> bytes:
-    """Return the header of a file; nothing where it cannot be unpacked."""
-    try:
+    """Return the header of a file."""
+    with suppress(*DAMAGED):
         return header(path)
-    except (OSError, EOFError):
-        return b""
+    raise damaged(shown(path))
 
 
 def split(line: bytes, reading: Csv) -> list[str]:

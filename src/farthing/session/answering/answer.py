@@ -155,14 +155,18 @@ def notes(query: Query, *, nonnegative: bool) -> list[str]:
 
 
 def _stopped(plan: Plan, outcome: AskOutcome) -> list[str]:
-    """Return why groups miss their target, or why nothing was paid though they do, in the words of the plan."""
+    """Return why groups miss their target, or why nothing was charged though they do, in the words of the plan.
+
+    Groups may measure under what another group has cost before: the question is charged for the most expensive one.
+    """
     if outcome.price:
         return [plan.advice] if plan.advice and not math.isfinite(plan.half_width) else []
     raising = "; nothing is left" if not plan.remaining else '; a larger cap=, or cap="all", goes on'
     paid = "what the groups that are not met cost so far is all that the cap allows"
     if plan.pricing.gives_up:
         paid = "the groups that are not met were given up, or have paid all that the cap allows"
-    return [f"nothing was measured: {paid}{raising}"]
+    happened = "nothing more was charged" if outcome.paid.any() else "nothing was measured"
+    return [f"{happened}: {paid}{raising}"]
 
 
 def _nonnegative(cells: Cells) -> Cells:

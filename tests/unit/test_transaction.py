@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -616,16 +617,38 @@ def test_no_module_of_the_session_begins_a_thread() -> None:
     assert not begun
 
 
-@pytest.mark.parametrize("cause", [KeyboardInterrupt(), None])
-def test_an_interrupt_of_the_engine_stays_one(cause: KeyboardInterrupt | None) -> None:
+READING = "Invalid Input Error: reading the schema of the object registered as 'farthing_table' failed: "
+STOPS = {
+    "DuckDB 1 at work": (RuntimeError("Query interrupted"), KeyboardInterrupt()),
+    "DuckDB 1 reading": (duckdb.Error("KeyboardInterrupt: <EMPTY MESSAGE>"), None),
+    "DuckDB 2 at work": (RuntimeError("Query interrupted"), None),
+    "DuckDB 2 reading": (duckdb.InvalidInputException(f"{READING}KeyboardInterrupt: "), None),
+}
+QUOTED = [f"{READING}KeyboardInterrupt: of a row", "Conversion Error: KeyboardInterrupt: ", "Query interrupted: a row"]
+
+
+@pytest.mark.parametrize("words", STOPS)
+def test_an_interrupt_of_the_engine_stays_one(words: str) -> None:
     """DuckDB says that a query was interrupted; farthing says that it was Ctrl-C, and books it like any failure."""
 
     def stopped(_: Any) -> Any:
-        raise RuntimeError("Query interrupted") from cause
+        said, cause = STOPS[words]
+        raise said from cause
 
     with opened() as session, pytest.raises(KeyboardInterrupt) as caught:
         session._engine._run(None, SelectText("SELECT 1", {}), stopped)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("said", QUOTED)
+def test_no_text_of_a_row_is_taken_for_an_interrupt(said: str) -> None:
+    """An engine may quote a row in what it says: a row that holds the words of an interrupt gives the usual error."""
+
+    def failed(_: Any) -> Any:
+        raise duckdb.Error(said)
+
+    with opened() as session, pytest.raises(DataError, match="the engine could not finish"):
+        session._engine._run(None, SelectText("SELECT 1", {}), failed)
 
 
 def a_file(folder: Path) -> Path:
@@ -690,16 +713,17 @@ def test_the_owner_says_go_on(tmp_path: Path) -> None:
 
 SIGNALLED = """
 import os, signal, sys, threading
+import duckdb
 import pyarrow as pa
 import farthing
 session = farthing.Session(pa.table({"x": range(2_000_000)}), budget=farthing.Budget(mu=5), ledger=sys.argv[1])
 measure = type(session._engine).measure
 def slow(*given):
-    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.0025 * (1 + time % 20), os.kill, (os.getpid(), signal.SIGINT)).start()
     for _ in range(10_000):
         measure(*given)
 type(session._engine).measure = slow
-for _ in range(3):
+for time in range(80):
     try:
         session.count(where="x % 7 = 3", absolute=500)
     except farthing.FarthingError:
@@ -709,14 +733,14 @@ for _ in range(3):
     sys.exit(6)
 type(session._engine).measure = measure
 assert not session.status()["open"] and session.count(where="x % 7 = 3", absolute=500).met
-assert ["settled", "failed", "failed", "failed"] == [entry.state for entry in session.history()]
+assert ["settled", *["failed"] * 80] == [entry.state for entry in session.history()]
 session.verify()
 """
 
 
 @pytest.mark.thorough
 def test_a_real_signal_stops_an_ask(tmp_path: Path) -> None:
-    """Ctrl-C while the engine works is an interrupt in each of three asks, never an error that a loop would catch."""
+    """Ctrl-C while the engine reads or works is an interrupt in each of 80 asks, never an error a loop would catch."""
     run = [sys.executable, "-c", SIGNALLED, str(tmp_path / "a.ledger")]
     ended = subprocess.run(run, capture_output=True, text=True, timeout=200, check=False)
     assert (0, "") == (ended.returncode, ended.stderr)

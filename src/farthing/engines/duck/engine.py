@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -43,8 +44,14 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE: Final = 1 << 20
 """How many groups one query is asked about, where no unit has to choose among all of them."""
 
-_STOPPED: Final = ("Query interrupted",)
-"""Ctrl-C, in DuckDB's words: DuckDB 1 names the interrupt as its cause."""
+_STOPPED: Final = re.compile(
+    r"Query interrupted"
+    r"|(Invalid Input Error: [a-z ]+ the object registered as '\w+' failed: )?KeyboardInterrupt: (<EMPTY MESSAGE>)?"
+)
+"""Ctrl-C, in DuckDB's words while it works or reads a table of Python's: DuckDB 1 mostly names it as its cause.
+
+It is the whole of what DuckDB says, so that no text of a row, which may be quoted in an error, is taken for Ctrl-C.
+"""
 
 
 class DuckDBEngine:
@@ -275,7 +282,7 @@ class DuckDBEngine:
                         return fetch(cursor.sql(question.sql))
                     return fetch(cursor.execute(question.sql))
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError, ValueError) as error:
-                stopped = isinstance(error.__cause__, KeyboardInterrupt) or error.args == _STOPPED
+                stopped = _is_interrupt(error)
             if stopped:
                 raise KeyboardInterrupt
         raise engine_failed()  # outside of any handler: what the engine said is not even its context
@@ -376,6 +383,11 @@ def _table(relation: Any) -> pa.Table:
 def _conditions(query: BoundedQuery) -> list[Expression | None]:
     """Return the conditions by which a question's readers may drop rows: its own, and those of its derived rows."""
     return [query.early, *(gathering(part, query).early for each in query.derived for part in parts_of(each))]
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Return whether DuckDB stopped because of Ctrl-C."""
+    return isinstance(error.__cause__, KeyboardInterrupt) or _STOPPED.fullmatch(str(error)) is not None
 
 
 def _is_stream(source: RowSource) -> bool:

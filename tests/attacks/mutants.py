@@ -880,7 +880,7 @@ DOORS = (
         "the engine's words in an error",
         "engines/duck/engine.py",
         (
-            ("stopped = isinstance(", "said, stopped = str(error), isinstance("),
+            ("stopped = _is_interrupt(error)", "said, stopped = str(error), _is_interrupt(error)"),
             (
                 "        raise engine_failed()  # outside",
                 "        raise DataError(said, rule='', next_step='')  # outside",

@@ -97,7 +97,7 @@ LISTED = VALUES | {
     "sign": ["low", "high"],
     "zones.name": ["a", "b", "c"],
 }
-QUANTILE = Quantile(F, 0.5, -5.0, 100.0, 4)
+QUANTILES = (Quantile(F, 0.5, -5.0, 100.0, 4), Quantile.of(WHOLE, Type.INTEGER, 0.5, -5.0, 100.0))
 AGGREGATES = (
     *(Count(), Count(F), CountUnits(), CountValues(Column("s")), CountValues(F)),
     *(
@@ -185,10 +185,10 @@ def _query(
     groupings = tuple((name, GROUPINGS[name]) for name in by if name in GROUPINGS)
     bounds = Bounds(draw(most), draw(st.integers(1, 3)))
     where = part.condition() if part is not None and narrow == "where" else draw(_where(named))
-    return Query("data", by, keys, where, _outputs(ask, named), unit, bounds, part, groupings, joins)
+    return Query("data", by, keys, where, _outputs(draw, ask, named), unit, bounds, part, groupings, joins)
 
 
-def _outputs(ask: str, named: set[str]) -> tuple[NamedAggregate, ...]:
+def _outputs(draw: Any, ask: str, named: set[str]) -> tuple[NamedAggregate, ...]:
     """Return what is asked of each group: all aggregates, beside values of joined tables."""
     match ask:
         case "measure":
@@ -196,7 +196,8 @@ def _outputs(ask: str, named: set[str]) -> tuple[NamedAggregate, ...]:
             beside += (Count(Column("sides.w")),) if "sides" in named else ()
             return tuple(NamedAggregate(f"o{place}", one) for place, one in enumerate((*AGGREGATES, *beside)))
         case "histogram":
-            return (NamedAggregate("q", QUANTILE if "visits" not in named else replace(QUANTILE, value=COST)),)
+            beside = (replace(QUANTILES[0], value=COST),) if "visits" in named else ()
+            return (NamedAggregate("q", draw(st.sampled_from(beside or QUANTILES))),)
         case "found":
             return ()
     return counting("n")

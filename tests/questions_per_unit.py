@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -104,7 +105,7 @@ def _asked(draw: Any, ask: str, palette: dict[str, list[Any]], rows: Any) -> Ask
     keys = None if ask == "found" else Keys.of(names, lists or None, Schema.of(kinds))
     numbers = [Column(name) for name, kind in scope.columns if kind in (Type.INTEGER, Type.FLOAT) and name != unit]
     some = draw(st.lists(st.sampled_from(numbers), min_size=1, max_size=3, unique=True)) if numbers else []
-    outputs = _outputs(ask, some)
+    outputs = _outputs(ask, some, scope)
     if ask == "histogram" and not numbers:
         outputs = (NamedAggregate("q", Quantile(Literal(1), 0.5, 0.0, 2.0, 2)),)
     where = draw(
@@ -122,14 +123,20 @@ def _asked(draw: Any, ask: str, palette: dict[str, list[Any]], rows: Any) -> Ask
     return Asked(ask, (query,), value, draw(st.sampled_from([0, 7, 2**64 - 1])))
 
 
-def _outputs(ask: str, numbers: list[Any]) -> tuple[NamedAggregate, ...]:
+def _quantile(number: Any, scope: Schema) -> Quantile:
+    """Return a quantile of a column, of which whole numbers have a leaf each."""
+    quantile = Quantile.of(number, scope.require(number.name), 0.5, -5.0, 20.0)
+    return quantile if quantile.whole else replace(quantile, leaves_log2=4)
+
+
+def _outputs(ask: str, numbers: list[Any], scope: Schema) -> tuple[NamedAggregate, ...]:
     """Return what is asked of each group."""
     match ask:
         case "measure":
             each = [one for x in numbers for one in (Count(x), Sum(x, -3.0, 10.0), Mean(x, 0.0, 4.0))]
             return tuple(NamedAggregate(f"o{place}", one) for place, one in enumerate((Count(), CountUnits(), *each)))
         case "histogram" if numbers:
-            return (NamedAggregate("q", Quantile(numbers[0], 0.5, -5.0, 20.0, 4)),)
+            return (NamedAggregate("q", _quantile(numbers[0], scope)),)
         case "spread":
             return counting("n")
     return ()

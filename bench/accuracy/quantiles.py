@@ -7,6 +7,9 @@ the mean, where they have a lump of rows more in one leaf near the quantile (pro
 Smooth, skewed and lumpy data, several quantiles and targets.
 
     python bench/accuracy/quantiles.py [--quick] [--json FILE]
+
+With `--whole`: what quantiles of whole numbers cost, each number being a leaf, over the one test and over the same on
+a grid of 2^16 equal steps, on which each number would be one of them and the others empty.
 """
 
 from __future__ import annotations
@@ -25,11 +28,16 @@ from farthing.accuracy.quantile_trail import LOOK
 from farthing.limits import quantile_limit
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
+from farthing.planning.quantile_sought import goal_of
 from farthing.privacy.loss import Gdp, Pure, Zcdp
+from farthing.query.aggregates import Quantile
+from farthing.query.expressions import Column
+from farthing.query.schema import Type
 
 LEAVES_LOG2 = 16
 LEAVES = 1 << LEAVES_LOG2
 BETA = 0.05
+WHOLE_TARGETS = ((0.5, 0.02), (0.5, 0.15), (0.75, 0.05), (0.1, 0.03), (0.95, 0.01))
 TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
 
 
@@ -44,11 +52,64 @@ def leaves(kind, groups, rows, rng):
     return np.minimum(drawn, LEAVES - 1).astype(np.int64)
 
 
-def ranks_of(leaf):
+def numbers(kind, groups, rows, rng):
+    """Return int64[groups, rows], whole numbers, and the largest one that there may be."""
+    match kind:
+        case "ages":
+            return np.clip(np.rint(rng.normal(42, 18, (groups, rows))), 0, 120).astype(np.int64), 120
+        case "visits":
+            return np.minimum(rng.poisson(9, (groups, rows)), 93), 93
+        case "ratings":
+            return rng.binomial(10, 0.7, (groups, rows)), 10
+        case "minutes":
+            return np.minimum(rng.lognormal(3.2, 0.8, (groups, rows)), 1440).astype(np.int64), 1440
+    raise ValueError(kind)
+
+
+def ranks_of(leaf, log2=LEAVES_LOG2):
     """Return the histogram of all groups."""
     groups = len(leaf)
-    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
-    return Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    key, count = np.unique((np.arange(groups)[:, None] << log2) + leaf, return_counts=True)
+    return Ranks.of(key >> log2, key & ((1 << log2) - 1), count, groups=groups, leaves_log2=log2)
+
+
+def one_test_of(asked, rows):
+    """Return the grains of the one test, and how many times as much one pays that counts the rows."""
+    half = asked.slack * rows / 2
+    one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
+    counting = (asked.lane_sensitivity / WHOLE + abs(asked.beside) + asked.slack) / (asked.sensitivity / WHOLE)
+    return one_test, counting**2
+
+
+def rank_misses(leaf, shown, q, rank):
+    """Return which groups' shown leaf has a rank that is off by more than the target."""
+    below, upto = (leaf < shown[:, None]).mean(axis=1), (leaf <= shown[:, None]).mean(axis=1)
+    return (below > q + rank + 1e-12) | (upto < q - rank - 1e-12)
+
+
+def whole_numbers(groups, rows):
+    """Print what quantiles of whole numbers cost, number by number and on a grid of steps."""
+    print("| numbers | q | rank | over one test | over one that counts | of a grid of steps | misses of the rank |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for kind in ("ages", "visits", "ratings", "minutes"):
+        leaf, last = numbers(kind, groups, rows, np.random.default_rng(7))
+        for q, rank in WHOLE_TARGETS:
+            whole = goal_of(Quantile.of(Column("x"), Type.INTEGER, q, 0.0, float(last)), 1, rank)
+            steps = QuantileGoal(q, 0.0, float(last), LEAVES_LOG2, rank=rank)
+            on_steps = np.minimum(leaf * LEAVES // last, LEAVES - 1)
+            paid = []
+            for asked, place in ((whole, leaf), (steps, on_steps)):
+                noisy = NoisyRanks(ranks_of(place, asked.leaves_log2), asked, seeded(7))
+                descent = QuantileBisection(asked, BETA, 1 << 61)
+                paid.append(descent.run(noisy.measure, noisy.measure_count, groups=groups))
+            one_test, counting = one_test_of(whole, rows)
+            mine, other = (float(state.paid.mean()) / one_test for state in paid)
+            off = float(rank_misses(leaf, np.rint(paid[0].value), q, rank).mean())
+            print(
+                f"| {kind} | {q} | {100 * rank:g} % | {mine:.2f} | {mine / counting:.2f} | {mine / other:.2f} | "
+                f"{100 * off:.1f} % |",
+                flush=True,
+            )
 
 
 def limits(leaf, q, rank):
@@ -74,15 +135,12 @@ def measured(kind, q, rank, groups, rows):
     state = descent.run(noisy.measure, noisy.measure_count, groups=groups)
     place = int(np.ceil((asked.lane_steps / WHOLE + asked.beside) * rows - 1e-9))
     truth = np.sort(leaf, axis=1)[:, max(place, 1) - 1]
-    half = asked.slack * rows / 2
-    one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
-    counting = ((asked.lane_sensitivity / WHOLE + abs(asked.beside) + asked.slack) / (asked.sensitivity / WHOLE)) ** 2
+    one_test, counting = one_test_of(asked, rows)
     least, limit = limits(leaf, q, rank)
     mu2 = float(state.paid.mean()) * float(GRAIN)
     beside = paid_beside(descent, leaf[0], limit, groups // 2) / limit.beside if limit.beside else None
-    shown = np.ceil(state.value)[:, None] - 1  # the leaf that the value ends, or lies in
-    below, upto = (leaf < shown).mean(axis=1), (leaf <= shown).mean(axis=1)
-    off = state.by_rank & ((below > q + rank + 1e-12) | (upto < q - rank - 1e-12))
+    shown = np.ceil(state.value) - 1  # the leaf that the value ends, or lies in
+    off = state.by_rank & rank_misses(leaf, shown, q, rank)
     found = {kind.__name__: compare(descent, kind, rows=rows) for kind in (Gdp, Zcdp, Pure)}
     return {
         "data": kind, "q": q, "rank": rank, "rows": rows,
@@ -107,8 +165,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--whole", action="store_true", help="whole numbers alone")
     given = parser.parse_args()
     groups, rows = (100, 2_000) if given.quick else (400, 10_000)
+    if given.whole:
+        whole_numbers(groups, rows)
+        return
     records = []
     for kind in ("even", "skewed", "lumpy"):
         for q, rank in TARGETS:

@@ -485,23 +485,36 @@ def frames() -> tuple[str, ...]:
     return ("exact numbers above a callback",) * any(found) + ("the measurement's frames behind an error",) * measured
 
 
+REALS = (((-26.63, 7.29), -9.67), ((0.0, 120.0), 57.5))
+"""Clamps, and a value between them."""
+
+
 def edges() -> tuple[str, ...]:
     """Hold numbers to their last digit: leaves of a quantile, whole scores, the promise of a relative error."""
     import numpy as np
 
-    from farthing.accuracy.quantile_ranks import QuantileGoal
     from farthing.engines.contributions import leaf
     from farthing.mechanisms.relative import LinearLog
     from farthing.mechanisms.stopping import score_told
+    from farthing.planning.quantile_sought import goal_of
     from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Column
+    from farthing.query.schema import Type
 
-    place = np.array([leaf(Quantile(Column("x"), 0.5, -26.63, 7.29), -9.67)])
-    low, high = QuantileGoal(0.5, -26.63, 7.29).ends(place, place)
+    def ends(kind: Type, lower: float, upper: float, value: float) -> tuple[float, float]:
+        """Return the ends of the leaf that a value is in."""
+        quantile = Quantile.of(Column("x"), kind, 0.5, lower, upper)
+        place = np.array([leaf(quantile, value)])
+        low, high = goal_of(quantile, 1, None).ends(place, place)
+        return float(low[0]), float(high[0])
+
+    held = [(bounds, value, ends(Type.FLOAT, *bounds, value)) for bounds, value in REALS]
     sizes = np.geomspace(1, 1e6, 2_000)
     share = LinearLog.for_relative_error(0.6, x0=1, metric="mae").expected_error(sizes, "mae") / (0.6 * sizes)
     found = {
-        "a value outside of its leaf": not low[0] <= -9.67 <= high[0],
+        "a value outside of its leaf": any(not low <= value <= high for _, value, (low, high) in held),
+        "a whole number that is told as another": {ends(Type.INTEGER, -3.0, 96.0, n) == (n, n) for n in range(-3, 97)}
+        != {True},
         "a score that lost a unit": score_told(2**53 + 1) != 2**53 + 1,
         "an error above its promise": share.max() > 1,
     }

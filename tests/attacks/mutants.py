@@ -136,6 +136,27 @@ NUMBERS = (
         "edges",
     ),
     _one(
+        "a whole number told as where the next one begins",
+        "accuracy/quantile_ranks.py",
+        "        if self.whole:\n            return self.least(leaf)\n",
+        "",
+        "edges",
+    ),
+    _one(
+        "whole numbers put on steps of their range",
+        "query/aggregates.py",
+        "return float(1 << self.leaves_log2) if self.whole else self.upper - self.lower",
+        "return self.upper - self.lower",
+        "edges",
+    ),
+    _one(
+        "decimals told apart as whole numbers",
+        "query/aggregates.py",
+        "whole = kind is Type.INTEGER and lower",
+        "whole = lower",
+        "edges",
+    ),
+    _one(
         "scores rounded to floats",
         "mechanisms/stopping.py",
         "return operator.index(score)",

@@ -26,7 +26,7 @@ from farthing.query import Bounds, Keys, Query, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
 from farthing.query.counts import CountValues
 from farthing.query.crossing import Crossing
-from farthing.query.expressions import Column, Compare, Literal, Operator
+from farthing.query.expressions import Column, Compare, Literal, Operator, type_of
 from farthing.query.joins import Join
 from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
@@ -99,7 +99,7 @@ def aggregates(draw):
         Variance(value, *ends),
     ]
     kinds.append(Pair("correlation", value, draw(NUMBERS), ends, draw(ENDS)))
-    return draw(st.sampled_from([*kinds, Quantile(value, 0.5, *ends)]))
+    return draw(st.sampled_from([*kinds, Quantile.of(value, type_of(value, SCHEMA), 0.5, *ends)]))
 
 
 @st.composite

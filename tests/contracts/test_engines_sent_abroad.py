@@ -28,7 +28,7 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
 from farthing.query.counts import CountValues
-from farthing.query.expressions import Cast, Column, Compare, Literal, Operator
+from farthing.query.expressions import Cast, Column, Compare, Literal, Operator, type_of
 from farthing.query.joins import Join
 from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
@@ -117,7 +117,7 @@ def questions(draw, kind):
     one = draw(st.sampled_from([Count(), Count(draw(everything)), CountUnits(), CountValues(draw(everything)),
                                 Sum(value, *ends), Mean(value, *ends),
                                 Variance(value, *ends), Pair("correlation", value, draw(numbers), ends, (-3.0, 1e6)),
-                                Quantile(value, 0.5, *ends)]))  # fmt: skip
+                                Quantile.of(value, type_of(value, opened(kind).schema), 0.5, *ends)]))  # fmt: skip
     unit, where = draw(st.sampled_from([None, "unit"])), draw(st.none() | conditions)
     joins = draw(st.sampled_from([(), (Join("side", Compare(Column("word"), Operator.EQ, Column("side.k")), left=True,
                                             fan_out=2),)]))  # fmt: skip

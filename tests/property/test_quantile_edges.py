@@ -11,8 +11,10 @@ from sweeps import sweep
 from farthing import Budget, Session
 from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.engines.contributions import leaf
+from farthing.planning.quantile_sought import goal_of
 from farthing.query.aggregates import Quantile
 from farthing.query.expressions import Column
+from farthing.query.schema import Type
 
 ENDS = st.floats(-1e9, 1e9, allow_subnormal=False) | st.floats(-1e-9, 1e-9) | st.decimals(-99, 99, places=2).map(float)
 
@@ -33,6 +35,21 @@ def test_a_leaf_holds_its_values(lower, width, share, leaves):
         low, high = asked.ends(place, place)
 
         assert lower <= low[0] <= inside <= high[0] <= upper
+
+
+@given(lower=st.integers(-(2**51), 2**51), more=st.integers(1, 2**16 - 1), value=st.integers(-(2**63), 2**63 - 1))
+@settings(max_examples=sweep(600, 2_000), deadline=None)
+def test_a_whole_number_is_told_as_itself(lower, more, value):
+    """The leaf of a clamped whole number begins and ends at it, and is shown as it."""
+    upper = lower + more
+    quantile = Quantile.of(Column("x"), Type.INTEGER, 0.5, float(lower), float(upper))
+    asked = goal_of(quantile, 1, None)
+    for each in (value, lower + value % (more + 1)):
+        place = np.array([leaf(quantile, each)])
+        inside = float(min(max(each, lower), upper))
+
+        assert ([inside], [inside]) == tuple(end.tolist() for end in asked.ends(place, place))
+        assert [inside] == asked.middle(place, place).tolist() == asked.most(place).tolist()
 
 
 def test_the_interval_of_constant_data_holds_them():

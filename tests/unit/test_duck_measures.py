@@ -370,7 +370,7 @@ def test_dictionaries_change_nothing(unit, tmp_path):
 
     assert {"x", "i", "z"} <= engine._catalog.own.packed
     assert oracle.measure(query, 1).tolist() == engine.measure(query, 1).tolist()
-    for quantile in (QUANTILE, replace(QUANTILE, value=WHOLE)):
+    for quantile in (QUANTILE, replace(QUANTILE, value=WHOLE), Quantile.of(WHOLE, Type.INTEGER, 0.5, -1.0, 9.0)):
         expected, found = (each.histogram(query, quantile, 1) for each in (oracle, engine))
         assert expected.groups.tolist() == found.groups.tolist()
         assert expected.leaves.tolist() == found.leaves.tolist()

@@ -196,6 +196,34 @@ def test_leaves_are_half_open_and_the_last_is_closed():
     assert [0, 0, 1, 2, 3, 3, 3] == [leaf(quantile, x) for x in (-math.inf, -1.0, -0.5, 0.0, 0.5, 1.0, math.inf)]
 
 
+def test_each_whole_number_is_a_leaf():
+    """From the lower bound to the upper one, where the type says that all values are whole numbers."""
+    quantile = Quantile.of(X, Type.INTEGER, 0.5, -1.0, 3.0)
+
+    assert [0, 0, 1, 2, 3, 4, 4, 4] == [leaf(quantile, x) for x in (-(2**63), -1, 0, 1, 2, 3, 4, 2**63)]
+    assert (5, 3, 8.0) == (quantile.leaves, quantile.leaves_log2, quantile.width)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lower", "upper", "leaves"),
+    [
+        (Type.INTEGER, 0.0, 1.0, 2),
+        (Type.INTEGER, -40_000.0, 25_535.0, 1 << 16),
+        (Type.INTEGER, -40_000.0, 25_536.0, None),  # one number too many
+        (Type.INTEGER, 0.5, 9.5, None),
+        (Type.INTEGER, 2.0**52, 2.0**52 + 8, None),
+        (Type.FLOAT, 0.0, 9.0, None),
+        (Type.DECIMAL, 0.0, 9.0, None),
+    ],
+)
+def test_what_is_told_apart_number_by_number(kind, lower, upper, leaves):
+    """Whole numbers between whole bounds, at most 2^16 of them, all of them exact as doubles."""
+    quantile = Quantile.of(X, kind, 0.5, lower, upper)
+
+    assert (leaves is not None, leaves or 1 << 16) == (quantile.whole, quantile.leaves)
+    assert quantile.leaves <= 1 << quantile.leaves_log2 < 2 * quantile.leaves
+
+
 def test_found_keys_are_those_of_counted_rows():
     """Groups that exist, with the units that keep them; NULL is a key, NaN is none; bounds on groups hold."""
     engine = MemoryEngine(DATA, SCHEMA)

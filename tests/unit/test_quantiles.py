@@ -45,7 +45,7 @@ def test_ranks_are_prefix_sums(seed):
 def test_runs_cover_every_leaf_once(seed):
     """Runs of equal distance are whole, in order, and know the rows below and up to them."""
     (group, leaf, count), ranks = random_ranks(seed)
-    runs = _Runs.of(ranks)
+    runs = _Runs.of(ranks, 1 << ranks.leaves_log2)
     ends = [*runs.starts[1:].tolist(), len(runs.group)]
     for g, (start, end) in enumerate(zip(runs.starts.tolist(), ends, strict=True)):
         seen = []

@@ -28,7 +28,8 @@ SCHEMA = Schema.of(
         "blob": Type.OTHER,
     }
 )
-FARE, TIP = Column("fare"), Column("tip")
+FARE, TIP, SEATS = Column("fare"), Column("tip"), Column("seats")
+HALF = Call(FunctionName.DIVIDE, (SEATS, Literal(2)))
 
 
 def read(text, unit="rider", bounds=None):
@@ -77,6 +78,12 @@ SPELLINGS = [
     (f"quantile_cont({CLAMPED}, .25)", "quantile_cont_fare", Quantile(FARE, 0.25, 0.0, 50.0)),
     (f"APPROX_QUANTILE({CLAMPED}, 1)", "approx_quantile_fare", Quantile(FARE, 1.0, 0.0, 50.0)),
     (f"PERCENTILE_CONT({CLAMPED}, 0.9)", "percentile_cont_fare", Quantile(FARE, 0.9, 0.0, 50.0)),
+    ("MEDIAN(CLAMP(seats, 1, 9))", "median_seats", Quantile(SEATS, 0.5, 1.0, 9.0, 4, whole=True)),
+    ("MAX(CLAMP(seats, 1, 8))", "max_seats", Quantile(SEATS, 1.0, 1.0, 8.0, 3, whole=True)),
+    ("MIN(CLAMP(seats, 0.5, 9))", "min_seats", Quantile(SEATS, 0.0, 0.5, 9.0)),
+    ("MEDIAN(CLAMP(seats, 0, 65535))", "median_seats", Quantile(SEATS, 0.5, 0.0, 65535.0, 16, whole=True)),
+    ("MEDIAN(CLAMP(seats, 0, 65536))", "median_seats", Quantile(SEATS, 0.5, 0.0, 65536.0)),
+    ("QUANTILE(CLAMP(seats / 2, 0, 9), .5)", "quantile", Quantile(HALF, 0.5, 0.0, 9.0)),
     (
         f"PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {CLAMPED})",
         "percentile_cont_fare",

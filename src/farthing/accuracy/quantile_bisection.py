@@ -320,10 +320,9 @@ def state_of(asked: QuantileGoal, run: FinishedRun) -> QuantileState:
     by_rank = (run.good | (run.low == run.high)) if asked.rank else np.zeros(len(run.low), np.bool_)
     leaf = run.good & (run.least > run.most)
     low, high = np.where(leaf, run.least, run.low), np.where(leaf, run.least, run.high)
-    middle = (asked.edge(low) + asked.edge(high + 1)) / 2
     least, most = np.maximum(run.least, run.low - 1), np.minimum(run.most, run.high)
     chosen = np.maximum(np.minimum(run.middle, most), least)  # every threshold from least to most is right
-    value = np.where(run.good & ~leaf, asked.edge(chosen + 1), middle)
+    value = np.where(run.good & ~leaf, asked.most(chosen), asked.middle(low, high))
     met = by_rank | run.within(np.arange(len(run.low)))
     paid = run.trail.paid
     return QuantileState(value, lower, upper, met, paid, by_rank, run.rows, run.goal, run.waits, run.spent, run.trail)

@@ -77,7 +77,7 @@ class ExponentialQuantile:
 
     def choose(self, ranks: Ranks, farthings: int, bits: BitSource | None = None) -> Int64:
         """Return the chosen leaf of each group, int64[groups]."""
-        runs = _Runs.of(ranks)
+        runs = _Runs.of(ranks, self.asked.leaves)
         goal = ranks.rows[runs.group] * self.asked.steps
         distance = np.maximum(np.maximum(runs.before * WHOLE - goal, goal - runs.upto * WHOLE), 0)
         mechanism = Exponential(farthings * FARTHING)
@@ -87,9 +87,8 @@ class ExponentialQuantile:
         return runs.first[chosen] + uniform_below(runs.width[chosen], bits)
 
     def values(self, leaves: Int64) -> Float64:
-        """Return the value shown for a chosen leaf: the middle of its step."""
-        low, high = self.asked.edge(leaves), self.asked.edge(leaves + 1)
-        return np.asarray(low + (high - low) / 2)
+        """Return the value shown for a chosen leaf: its middle."""
+        return self.asked.middle(leaves, leaves)
 
 
 class _Runs(NamedTuple):
@@ -103,14 +102,14 @@ class _Runs(NamedTuple):
     starts: Int64
 
     @classmethod
-    def of(cls, ranks: Ranks) -> _Runs:
-        """Cut each group's leaves into runs; runs without leaves are left out."""
-        leaves, begins = 1 << ranks.leaves_log2, ranks.starts
+    def of(cls, ranks: Ranks, leaves: int) -> _Runs:
+        """Cut each group's leaves, so many, into runs; runs without leaves are left out."""
+        begins = ranks.starts
         cell_group = ranks.cells >> ranks.leaves_log2
         # A gap before each cell, the cell, and a gap at the end of each group.
         ends = np.arange(ranks.groups)
         group = np.concatenate([cell_group, cell_group, ends])
-        leaf = ranks.cells & (leaves - 1)
+        leaf = ranks.cells & ((1 << ranks.leaves_log2) - 1)
         previous = np.concatenate([[0], leaf[:-1] + 1]) if len(leaf) else leaf
         opening = np.zeros(len(leaf), np.bool_)
         opening[begins[:-1][np.diff(begins) > 0]] = True

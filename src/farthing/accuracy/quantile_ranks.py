@@ -93,6 +93,7 @@ class QuantileGoal:
         leaves_log2: values are told apart on 2^leaves_log2 equal steps from lower to upper.
         max_rows: the most rows of one unit in a group.
         rank: how far the rank may be off, as a share of the group's rows, in [2^-12, 1/2]; or 0 for no rank target.
+        whole: values are whole numbers from lower to upper, and each of them, at most 2^leaves_log2, is a leaf.
 
     >>> asked = QuantileGoal(0.0, 0, 100, rank=0.02)
     >>> asked.steps, round(asked.slack, 4), asked.sensitivity
@@ -101,6 +102,9 @@ class QuantileGoal:
     (0, 0.01, 1048576)
     >>> print(asked)
     MIN, read as a value at or below which 0 % to 2 % of the rows lie
+    >>> ages = QuantileGoal(0.5, 18, 90, leaves_log2=7, whole=True)
+    >>> ages.leaves, ages.ends(np.array([0]), np.array([24]))
+    (73, (array([18.]), array([42.])))
     """
 
     q: float
@@ -109,6 +113,7 @@ class QuantileGoal:
     leaves_log2: int = 16
     max_rows: int = 1
     rank: float = 0.0
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.q <= 1:
@@ -169,23 +174,37 @@ class QuantileGoal:
     @property
     def leaves(self) -> int:
         """Return how many leaves there are."""
-        return 1 << self.leaves_log2
+        return int(self.upper - self.lower) + 1 if self.whole else 1 << self.leaves_log2
 
-    def edge(self, leaf: Int64) -> Float64:
-        """Return the lower edges of leaves, float64; the edge after the last leaf is `upper`."""
-        inside = self.lower + leaf * ((self.upper - self.lower) / self.leaves)
-        return np.where(leaf >= self.leaves, self.upper, np.minimum(inside, self.upper))
+    @property
+    def step(self) -> float:
+        """Return how far apart leaves are."""
+        return 1.0 if self.whole else (self.upper - self.lower) / self.leaves
+
+    def least(self, leaf: Int64) -> Float64:
+        """Return the least value of leaves, float64: their lower edge, or the whole number that each is."""
+        return np.minimum(self.lower + leaf * self.step, self.upper)
+
+    def most(self, leaf: Int64) -> Float64:
+        """Return what no value of leaves is above, float64: their upper edge, or the whole number that each is."""
+        if self.whole:
+            return self.least(leaf)
+        return np.where(leaf + 1 >= self.leaves, self.upper, self.least(leaf + 1))
+
+    def middle(self, low: Int64, high: Int64) -> Float64:
+        """Return the middle of the values in leaves `low` to `high`, float64."""
+        return np.asarray((self.least(low) + self.most(high)) / 2)
 
     def ends(self, low: Int64, high: Int64) -> tuple[Float64, Float64]:
         """Return what the values in leaves `low` to `high` lie between, outward by all that was rounded.
 
         Which leaf a value is in, and where a leaf ends, is computed in float64: each is off by less than 2^-50 of the
-        larger bound.
+        larger bound. Whole numbers are exact.
         """
-        spare = max(max(abs(self.lower), abs(self.upper)) * 2.0**-49, 5e-324)
+        spare = 0.0 if self.whole else max(max(abs(self.lower), abs(self.upper)) * 2.0**-49, 5e-324)
         return (
-            np.maximum(self.edge(low) - spare, self.lower),
-            np.minimum(self.edge(high + 1) + spare, self.upper),
+            np.maximum(self.least(low) - spare, self.lower),
+            np.minimum(self.most(high) + spare, self.upper),
         )
 
     def __str__(self) -> str:

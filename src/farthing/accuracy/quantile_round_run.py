@@ -136,7 +136,7 @@ class QuantileRoundRun:
     def within(self, at: Int64) -> Flags:
         """Return where every number in the range is within the value target of its middle."""
         asked = self.plan.asked
-        lower, upper = asked.edge(self.low[at]), asked.edge(self.high[at] + 1)
+        lower, upper = asked.least(self.low[at]), asked.most(self.high[at])
         return within(lower, upper, self.plan.relative, self.plan.absolute)
 
     def look(self, at: Int64) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.accuracy.quantile_run import within
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
@@ -59,15 +60,16 @@ class ValueTarget(NamedTuple):
 
         >>> from farthing.accuracy.quantile_ranks import QuantileGoal
         >>> ValueTarget(QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=10), 0.1, 0.0).last(np.array([-1, 99])).tolist()
-        [0, 118]
+        [0, 119]
         """
         asked = self.asked
-        step = (asked.upper - asked.lower) / asked.leaves
-        lower = asked.lower + step * (place + 1)
+        lower = asked.least(place + 1)
         upper = lower + 2 * self.absolute
         upper = np.maximum(upper, np.where(lower > 0, lower * (1 + 2 * self.relative), lower / (1 + 2 * self.relative)))
-        last = np.floor((upper - asked.lower) / step - _EXACT).astype(np.int64) - 1
-        return np.asarray(np.clip(last, place + 1, asked.leaves - 1))
+        last = np.floor((upper - asked.most(np.zeros_like(place))) / asked.step + _EXACT).astype(np.int64)
+        last = np.clip(last, place + 1, asked.leaves - 1)
+        near = within(lower, asked.most(last), self.relative, self.absolute)
+        return np.where(near, last, np.maximum(last - 1, place + 1))
 
 
 class NearPair(NamedTuple):

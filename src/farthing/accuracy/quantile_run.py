@@ -258,7 +258,7 @@ class Run:
     def within(self, at: Int64) -> Flags:
         """Return where every number in the range is within the value target of its middle."""
         plan = self.plan
-        lower, upper = plan.asked.edge(self.low[at]), plan.asked.edge(self.high[at] + 1)
+        lower, upper = plan.asked.least(self.low[at]), plan.asked.most(self.high[at])
         return within(lower, upper, plan.relative, plan.absolute)
 
 

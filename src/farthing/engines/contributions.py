@@ -53,9 +53,8 @@ def contribution(measure: Rows | Units | Total, values: Sequence[Any], max_rows:
 
 def leaf(quantile: Quantile, value: float) -> int:
     """Return which of the equal steps from lower to upper a value is in, once clamped; the last one is closed."""
-    leaves = 2**quantile.leaves_log2
     inside = min(max(value, quantile.lower), quantile.upper) - quantile.lower
-    place: int = min(math.floor(inside / (quantile.upper - quantile.lower) * leaves), leaves - 1)
+    place: int = min(math.floor(inside / quantile.width * 2**quantile.leaves_log2), quantile.leaves - 1)
     return place
 
 

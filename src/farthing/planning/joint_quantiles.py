@@ -12,11 +12,10 @@ from farthing.accuracy.joint_chains import JointChains
 from farthing.accuracy.joint_quantiles import JointQuantiles
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
-from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, worst_cost
 from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.planning.quantile import TYPICAL_ROWS
-from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding
+from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, goal_of
 from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Quantile
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.joint_quantile_run import JointTrail
     from farthing.accuracy.joint_quantiles import JointQuantilesState
+    from farthing.accuracy.quantile_ranks import QuantileGoal
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.privacy.loss import Booked
@@ -188,9 +188,7 @@ def goals(frame: Frame) -> tuple[QuantileGoal, ...]:
     query = frame.query
     ranked = [(output.aggregate, rank) for output, rank in zip(query.outputs, frame.ranks, strict=True)]
     return tuple(
-        QuantileGoal(one.q, one.lower, one.upper, one.leaves_log2, query.max_rows, rank)
-        for one, rank in ranked
-        if isinstance(one, Quantile) and rank is not None
+        goal_of(one, query.max_rows, rank) for one, rank in ranked if isinstance(one, Quantile) and rank is not None
     )
 
 

@@ -18,7 +18,7 @@ from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import Coin, worst_cost
 from farthing.planning.quantile_chains import QuantileChainsPricing, plan_quantile_chains
-from farthing.planning.quantile_sought import QuantileSought
+from farthing.planning.quantile_sought import QuantileSought, goal_of
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.privacy.residue import choices
 from farthing.query.aggregates import Quantile
@@ -218,14 +218,7 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
             got=frame.goal,
             next_step="rank=0.01",
         )
-    asked = QuantileGoal(
-        aggregate.q,
-        aggregate.lower,
-        aggregate.upper,
-        aggregate.leaves_log2,
-        query.max_rows,
-        rank or 0.0,
-    )
+    asked = goal_of(aggregate, query.max_rows, rank)
     relative, absolute = (0.0, 0.0) if target is None else (target.relative, target.absolute)
     cap = frame.cap or frame.remaining
     if named:

@@ -10,12 +10,11 @@ import numpy as np
 
 from farthing.accuracy.quantile_chain_run import LEVELS
 from farthing.accuracy.quantile_chains import QuantileChains
-from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import highest_level, worst_cost
 from farthing.mechanisms.laplace import MOST_FARTHINGS
-from farthing.planning.quantile_sought import QuantileSought
+from farthing.planning.quantile_sought import QuantileSought, goal_of
 from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Quantile
 
@@ -128,9 +127,7 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileChainsPricing:
     """Return how the question will be measured."""
     query, aggregate = frame.query, frame.query.aggregate
     assert isinstance(aggregate, Quantile)  # noqa: S101  # callers plan quantiles
-    asked = QuantileGoal(
-        aggregate.q, aggregate.lower, aggregate.upper, aggregate.leaves_log2, query.max_rows, frame.ranks[0] or 0.0
-    )
+    asked = goal_of(aggregate, query.max_rows, frame.ranks[0])
     relative, absolute = (0.0, 0.0) if frame.target is None else (frame.target.relative, frame.target.absolute)
     if asked.rank and frame.target is not None:
         raise InvalidTarget(

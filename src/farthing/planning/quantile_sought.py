@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.accuracy.quantile_run import within
 
 if TYPE_CHECKING:
@@ -17,11 +18,18 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.quantile_bisection import QuantileState
     from farthing.accuracy.quantile_trail import Trail
+    from farthing.query.aggregates import Quantile
 
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
 _NEARLY = 1 + 1e-9
+
+
+def goal_of(aggregate: Quantile, max_rows: int, rank: float | None) -> QuantileGoal:
+    """Return what is looked for: the quantile, its rank target if there is one, and the values that are told apart."""
+    one = aggregate
+    return QuantileGoal(one.q, one.lower, one.upper, one.leaves_log2, max_rows, rank or 0.0, one.whole)
 
 
 @dataclass(frozen=True, slots=True)

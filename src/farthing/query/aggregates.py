@@ -21,6 +21,7 @@ from farthing.query.measures import Rows, Total, Units
 from farthing.query.pairs import Pair
 from farthing.query.ranges import check_range, middle
 from farthing.query.running_total import OverGroups, RunningTotal
+from farthing.query.schema import Type
 from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 MOST_MEASURES = 16
 """The most measures of a formula: its interval looks at each pair of them, in every group."""
+
+LEAVES_LOG2 = 16
+"""Values of a quantile are told apart on 2^16 leaves at most."""
+
+_MOST_EXACT = 2.0**52  # whole numbers below are exact as doubles, and so are their differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,14 +267,34 @@ class Quantile:
         q: in [0, 1].
         lower, upper: the clamps, lower < upper.
         leaves_log2: values are told apart on a public grid of 2^leaves_log2 equal steps from lower to upper.
+        whole: values are whole numbers, as both clamps are: each of them is a leaf, and there are at most
+            2^leaves_log2.
     """
 
     value: Scalar
     q: float
     lower: float
     upper: float
-    leaves_log2: int = 16
+    leaves_log2: int = LEAVES_LOG2
+    whole: bool = False
     form: ClassVar[str] = "rank"
+
+    @classmethod
+    def of(cls, value: Scalar, kind: Type, q: float, lower: float, upper: float) -> Quantile:
+        """Return the quantile of values of a type: whole numbers each have a leaf, where there are not too many.
+
+        >>> from farthing.query.expressions import Column
+        >>> ages = Quantile.of(Column("age"), Type.INTEGER, 0.5, 0.0, 120.0)
+        >>> ages.whole, ages.leaves, ages.leaves_log2
+        (True, 121, 7)
+        >>> Quantile.of(Column("weight"), Type.FLOAT, 0.5, 0.0, 120.0).leaves
+        65536
+        """
+        check_range(lower, upper)
+        whole = kind is Type.INTEGER and lower.is_integer() and upper.is_integer()
+        if not whole or upper - lower >= 1 << LEAVES_LOG2 or max(abs(lower), abs(upper)) >= _MOST_EXACT:
+            return cls(value, q, lower, upper)
+        return cls(value, q, lower, upper, int(upper - lower).bit_length(), whole=True)
 
     def __post_init__(self) -> None:
         check_range(self.lower, self.upper)
@@ -285,9 +311,20 @@ class Quantile:
         """None: a quantile is found from a histogram."""
         return ()
 
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return int(self.upper - self.lower) + 1 if self.whole else 1 << self.leaves_log2
+
+    @property
+    def width(self) -> float:
+        """How wide the grid is: leaf k holds the values from lower + k width/2^leaves_log2 on."""
+        return float(1 << self.leaves_log2) if self.whole else self.upper - self.lower
+
     def canonical(self) -> str:
         """Return the identity text."""
-        return json.dumps(["quantile", self.value.canonical(), self.q, self.lower, self.upper, self.leaves_log2])
+        grid = [self.leaves_log2, "whole"] if self.whole else [self.leaves_log2]
+        return json.dumps(["quantile", self.value.canonical(), self.q, self.lower, self.upper, *grid])
 
     def __str__(self) -> str:
         return f"QUANTILE({self.value} in [{self.lower:g}, {self.upper:g}], {self.q:g})"

@@ -182,7 +182,8 @@ class Aggregates:
             ones = self._ones(parts)
             if ones is not None:
                 return ones
-        return self._bounded(parts, parts.arguments[0], _AMOUNTS[parts.name])
+        build = self._ranked(_RANKS[parts.name]) if parts.name in _RANKS else _AMOUNTS[parts.name]
+        return self._bounded(parts, parts.arguments[0], build)
 
     def _ones(self, parts: Parts) -> Read | None:
         """Return the count that a sum of 1s and 0s is; None for another sum."""
@@ -209,7 +210,7 @@ class Aggregates:
             value, share = parts.arguments[0], self._constant(parts.arguments[1], written)
         else:
             raise self._arguments(parts, f"{written} or {parts.name}(0.9) WITHIN GROUP (ORDER BY x)")
-        return self._bounded(parts, value, lambda x, lower, upper: Quantile(x, share, lower, upper))
+        return self._bounded(parts, value, self._ranked(share))
 
     def pair(self, parts: Parts) -> Read:
         """Return CORR(x, y), COVAR_POP(x, y), COVAR_SAMP(x, y), REGR_SLOPE(y, x) or REGR_INTERCEPT(y, x)."""
@@ -223,6 +224,10 @@ class Aggregates:
         sample = parts.name == "COVAR_SAMP"
         made = Pair(kind, self._filtered(parts, x), y, x_range, y_range, sample)
         return Read(made, parts.name.lower())
+
+    def _ranked(self, share: float) -> Callable[[Scalar, float, float], Aggregate]:
+        """Return what makes a quantile of a value and its bounds."""
+        return lambda value, lower, upper: Quantile.of(value, self.reader.type(value), share, lower, upper)
 
     def _bounded(self, parts: Parts, node: Node, build: Callable[[Scalar, float, float], Aggregate]) -> Read:
         """Return an aggregate of a value that is a number, with its bounds."""
@@ -336,10 +341,9 @@ _AMOUNTS: Final[dict[str, Callable[[Scalar, float, float], Aggregate]]] = {
     **dict.fromkeys(("VAR_SAMP", "VARIANCE"), partial(Variance, sample=True)),
     "STDDEV_POP": partial(Variance, root=True),
     **dict.fromkeys(("STDDEV_SAMP", "STDDEV"), partial(Variance, sample=True, root=True)),
-    "MIN": lambda value, lower, upper: Quantile(value, 0.0, lower, upper),
-    "MAX": lambda value, lower, upper: Quantile(value, 1.0, lower, upper),
-    "MEDIAN": lambda value, lower, upper: Quantile(value, 0.5, lower, upper),
 }
+
+_RANKS: Final = {"MIN": 0.0, "MAX": 1.0, "MEDIAN": 0.5}
 
 _PAIRS: Final = {
     "CORR": "correlation",
@@ -350,7 +354,7 @@ _PAIRS: Final = {
 }
 
 NAMES: Final = frozenset(
-    {"COUNT", "COUNT_IF", "COUNTIF", "APPROX_COUNT_DISTINCT", *_AMOUNTS, *_PAIRS}
+    {"COUNT", "COUNT_IF", "COUNTIF", "APPROX_COUNT_DISTINCT", *_AMOUNTS, *_RANKS, *_PAIRS}
     | {"PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"}
 )
 """Every aggregate that is understood."""
@@ -363,7 +367,7 @@ def _rules() -> dict[str, Callable[[Aggregates, Parts], Read]]:
         "COUNT": Aggregates.count,
         **dict.fromkeys(("COUNT_IF", "COUNTIF"), Aggregates.count_if),
         "APPROX_COUNT_DISTINCT": Aggregates.distinct,
-        **dict.fromkeys(_AMOUNTS, Aggregates.amount),
+        **dict.fromkeys((*_AMOUNTS, *_RANKS), Aggregates.amount),
         **dict.fromkeys(_PAIRS, Aggregates.pair),
         **dict.fromkeys(("PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"), Aggregates.quantile),
     }

@@ -350,7 +350,7 @@ class _Arithmetic:
         low, high = sorted(factor * end + constant + 0.0 for end in (alone.lower, alone.upper))
         if isinstance(alone, Quantile):
             share = alone.q if factor > 0 else 1 - alone.q
-            return Quantile(value, share, low, high, alone.leaves_log2)
+            return Quantile.of(value, self.reader.type(value), share, low, high)
         return Mean(value, low, high)
 
     def _most(self, left: Combination, right: Combination) -> int | None:

@@ -207,11 +207,11 @@ def scaled(sql: str, exponent: int) -> str:
 
 def leaf(rows: DuckRows, quantile: Quantile) -> Text:
     """Return which of the equal steps from lower to upper a row's clamped value is in; NULL without a value."""
-    last = 2**quantile.leaves_log2 - 1
+    last, steps = quantile.leaves - 1, 2.0**quantile.leaves_log2
 
     def placed(v: Text) -> str:
-        share = f"({v.double} - {double(quantile.lower)}) / {double(quantile.upper - quantile.lower)}"
-        place = f"CAST(least(floor({share} * {double(float(last + 1))}), {double(float(last))}) AS INTEGER)"
+        share = f"({v.double} - {double(quantile.lower)}) / {double(quantile.width)}"
+        place = f"CAST(least(floor({share} * {double(steps)}), {double(float(last))}) AS INTEGER)"
         return _clamped(v, quantile.lower, quantile.upper, place, ("0", str(last)))
 
     return _each(rows, _number(rows, quantile.value), placed, Type.INTEGER)

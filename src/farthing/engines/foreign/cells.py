@@ -113,13 +113,12 @@ def leaf(rows: IbisRows, quantile: Quantile) -> Any:
     import ibis
 
     x = rows.scalars.bind(rows.scalars.number(quantile.value)).expr
-    lower, width = real(quantile.lower), quantile.upper - quantile.lower
+    lower, width = real(quantile.lower), quantile.width
     above = ibis.least(ibis.greatest(x, lower), real(quantile.upper)) - lower
     least = width * 2.0**-60  # below, the first leaf: a quotient could be too small for a double
     seen = ibis.ifelse(above >= real(least), above, real(0)) if least > 0 else above
-    last = 2**quantile.leaves_log2 - 1
-    place = rows.backend.rounded("floor", seen / real(width) * real(last + 1))
-    return ibis.cases((x.notnull(), ibis.least(place, real(last)).cast("int64")))
+    place = rows.backend.rounded("floor", seen / real(width) * real(2**quantile.leaves_log2))
+    return ibis.cases((x.notnull(), ibis.least(place, real(quantile.leaves - 1)).cast("int64")))
 
 
 def log2(count: Any) -> Any:

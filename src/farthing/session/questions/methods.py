@@ -263,11 +263,12 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         ('quantile_0.25', 'quantile_0.5', 'quantile_0.75')
         """
         reader, scalar = self._reader, self._reader.value(value)
+        kind = reader.type(scalar)
 
         def made(bounds: Bounds) -> Aggregates:
             """Return the aggregate, or several, under given bounds."""
             ends = reader.range(lower, upper, bounds)
-            each = {ending: Quantile(scalar, one, *ends) for ending, one in several_quantiles(q).items()}
+            each = {ending: Quantile.of(scalar, kind, one, *ends) for ending, one in several_quantiles(q).items()}
             return each.get("", each)
 
         return self._ask(made, "quantile", by, asking)

@@ -223,7 +223,7 @@ class QuestionReader:
     def value(self, value: Any) -> Scalar:
         """Return the number that is to be added, averaged or ranked, from a column's name, SQL or ibis."""
         found = self.scalar(value)
-        kind = type_of(found, self.engine.schema)
+        kind = self.type(found)
         if kind not in NUMBER_TYPES:
             raise UnsupportedQuery(
                 "only numbers are added, averaged or ranked",
@@ -233,6 +233,10 @@ class QuestionReader:
                 next_step=f"name a numeric column, or CAST it; {DECLARE}",
             )
         return found
+
+    def type(self, scalar: Scalar) -> Type:
+        """Return the type of a scalar."""
+        return type_of(scalar, self.engine.schema)
 
     def condition(self, value: Any) -> Expression:
         """Return a condition whose rows are counted, from SQL, ibis or ready made."""

@@ -183,7 +183,7 @@ class QuantileGoal:
 
     def least(self, leaf: Int64) -> Float64:
         """Return the least value of leaves, float64: their lower edge, or the whole number that each is."""
-        return np.minimum(self.lower + leaf * self.step, self.upper)
+        return np.asarray(np.minimum(self.lower + leaf * self.step, self.upper))
 
     def most(self, leaf: Int64) -> Float64:
         """Return what no value of leaves is above, float64: their upper edge, or the whole number that each is."""

@@ -32,6 +32,7 @@ THETAS = (1.0, 3.0, 10.0, 1000.0)
 FLOOR = 1000.0
 QUANTILES = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02))
 JOINT = {"mean": "mean", "variance": "variance", "deviation": "stddev", "five": "several"}
+RANKED = {"quantile": ("even", "skewed", "lumpy"), "quantile of whole numbers": quantiles.NUMBERS}
 CHAINS = {"count": "count", "count, pure": "count, pure", **JOINT, "quantile": "quantile 0.9"}
 
 
@@ -106,10 +107,10 @@ def several(kind, relative, runs):
     return [tuple(each[name] for name in names) for each in cells]
 
 
-def ranks(q, rank, groups):
+def ranks(q, rank, groups, kinds):
     """Return the same of quantiles; the oracle tests the right place once, at half of the slack, and counts or not."""
     found: dict[str, list[tuple[float, ...]]] = {"told the rows": [], "counts": []}
-    for kind in ("even", "skewed", "lumpy"):
+    for kind in kinds:
         each = quantiles.measured(kind, q, rank, groups, 2_000)
         missed = round(each["interval_misses"] * groups)
         over = each["paid_over_least"] or np.nan
@@ -127,10 +128,10 @@ def rows(runs, only):
     for kind, cells in kinds.items():
         for relative in RELATIVE if only in kind else ():
             yield kind, f"{relative:.0%}", runs, cells(relative, runs)
-    for q, rank in QUANTILES:
-        if only in "quantile":
-            for word, cells in ranks(q, rank, runs // 5).items():
-                yield "quantile", f"{q:g}, rank {rank:.0%}; {word}", runs // 5, cells
+    for name, kinds in RANKED.items():
+        for q, rank in QUANTILES if only in name else ():
+            for word, cells in ranks(q, rank, runs // 5, kinds).items():
+                yield name, f"{q:g}, rank {rank:.0%}; {word}", runs // 5, cells
 
 
 def chain(kind):

@@ -37,6 +37,7 @@ from farthing.query.schema import Type
 LEAVES_LOG2 = 16
 LEAVES = 1 << LEAVES_LOG2
 BETA = 0.05
+NUMBERS = ("ages", "visits", "ratings", "minutes")
 WHOLE_TARGETS = ((0.5, 0.02), (0.5, 0.15), (0.75, 0.05), (0.1, 0.03), (0.95, 0.01))
 TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
 
@@ -53,7 +54,7 @@ def leaves(kind, groups, rows, rng):
 
 
 def numbers(kind, groups, rows, rng):
-    """Return int64[groups, rows], whole numbers, and the largest one that there may be."""
+    """Return int64[groups, rows], whole numbers from 0 on, and the largest one that there may be."""
     match kind:
         case "ages":
             return np.clip(np.rint(rng.normal(42, 18, (groups, rows))), 0, 120).astype(np.int64), 120
@@ -64,6 +65,15 @@ def numbers(kind, groups, rows, rng):
         case "minutes":
             return np.minimum(rng.lognormal(3.2, 0.8, (groups, rows)), 1440).astype(np.int64), 1440
     raise ValueError(kind)
+
+
+def drawn(kind, q, rank, groups, rows):
+    """Return int64[groups, rows], the leaf of each row, and what is asked: a whole number is a leaf."""
+    rng = np.random.default_rng(7)
+    if kind not in NUMBERS:
+        return leaves(kind, groups, rows, rng), QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank)
+    leaf, last = numbers(kind, groups, rows, rng)
+    return leaf, goal_of(Quantile.of(Column("x"), Type.INTEGER, q, 0.0, float(last)), 1, rank)
 
 
 def ranks_of(leaf, log2=LEAVES_LOG2):
@@ -89,32 +99,33 @@ def rank_misses(leaf, shown, q, rank):
 
 def whole_numbers(groups, rows):
     """Print what quantiles of whole numbers cost, number by number and on a grid of steps."""
-    print("| numbers | q | rank | over one test | over one that counts | of a grid of steps | misses of the rank |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for kind in ("ages", "visits", "ratings", "minutes"):
-        leaf, last = numbers(kind, groups, rows, np.random.default_rng(7))
+    print("| numbers | q | rank | over one test | that counts | over any rule | of a grid | misses: interval, rank |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    records = []
+    for kind in NUMBERS:
         for q, rank in WHOLE_TARGETS:
-            whole = goal_of(Quantile.of(Column("x"), Type.INTEGER, q, 0.0, float(last)), 1, rank)
-            steps = QuantileGoal(q, 0.0, float(last), LEAVES_LOG2, rank=rank)
-            on_steps = np.minimum(leaf * LEAVES // last, LEAVES - 1)
-            paid = []
-            for asked, place in ((whole, leaf), (steps, on_steps)):
-                noisy = NoisyRanks(ranks_of(place, asked.leaves_log2), asked, seeded(7))
-                descent = QuantileBisection(asked, BETA, 1 << 61)
-                paid.append(descent.run(noisy.measure, noisy.measure_count, groups=groups))
-            one_test, counting = one_test_of(whole, rows)
-            mine, other = (float(state.paid.mean()) / one_test for state in paid)
-            off = float(rank_misses(leaf, np.rint(paid[0].value), q, rank).mean())
+            each = measured(kind, q, rank, groups, rows)
+            leaf, whole = drawn(kind, q, rank, groups, rows)
+            asked = QuantileGoal(q, 0.0, whole.upper, LEAVES_LOG2, rank=rank)
+            steps = np.minimum(leaf * LEAVES // int(whole.upper), LEAVES - 1)
+            noisy = NoisyRanks(ranks_of(steps), asked, seeded(7))
+            state = QuantileBisection(asked, BETA, 1 << 61).run(noisy.measure, noisy.measure_count, groups=groups)
+            mine, counted = each["paid_over_one_test"], each["paid_over_counting_test"]
+            other = mine / (float(state.paid.mean()) / one_test_of(whole, rows)[0])
+            over = each["paid_over_least"] or float("nan")
+            records.append((mine, counted, other))
             print(
-                f"| {kind} | {q} | {100 * rank:g} % | {mine:.2f} | {mine / counting:.2f} | {mine / other:.2f} | "
-                f"{100 * off:.1f} % |",
+                f"| {kind} | {q} | {100 * rank:g} % | {mine:.2f} | {counted:.2f} | {over:.1f} | {other:.2f} | "
+                f"{100 * each['interval_misses']:.1f} %, {100 * each['rank_misses']:.1f} % |",
                 flush=True,
             )
+    for each, name in zip(zip(*records, strict=True), ("one test", "one that counts", "a grid"), strict=True):
+        print(f"over {name}: {np.mean(each):.2f} in the mean, {max(each):.2f} at most; {groups} runs a cell")
 
 
-def limits(leaf, q, rank):
+def limits(leaf, asked, q, rank):
     """Return the least mu squared that any rule pays on groups like these, and the limit of one of them."""
-    found = [quantile_limit(np.bincount(each, minlength=LEAVES), q, rank=rank, beta=BETA) for each in leaf[:20]]
+    found = [quantile_limit(np.bincount(each, minlength=asked.leaves), q, rank=rank, beta=BETA) for each in leaf[:20]]
     return float(np.mean([each.here for each in found])), found[0]
 
 
@@ -122,24 +133,24 @@ def paid_beside(descent, leaf, limit, groups):
     """Return what is paid, as mu squared, in the mean over data with a lump more, each of them in another leaf."""
     lumps = np.random.default_rng(8).choice(limit.lumps, groups)
     more = np.hstack([np.broadcast_to(leaf, (groups, len(leaf))), np.repeat(lumps[:, None], limit.rows, axis=1)])
-    noisy = NoisyRanks(ranks_of(more), descent.asked, seeded(8))
+    noisy = NoisyRanks(ranks_of(more, descent.asked.leaves_log2), descent.asked, seeded(8))
     return float(descent.run(noisy.measure, noisy.measure_count, groups=groups).paid.mean()) * float(GRAIN)
 
 
 def measured(kind, q, rank, groups, rows):
     """Return one record: cost against the single test, misses, how the bisection ended, and the other road."""
-    leaf = leaves(kind, groups, rows, np.random.default_rng(7))
-    asked = QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank)
+    leaf, asked = drawn(kind, q, rank, groups, rows)
     descent = QuantileBisection(asked, BETA, 1 << 61)
-    noisy = NoisyRanks(ranks_of(leaf), asked, seeded(7))
+    noisy = NoisyRanks(ranks_of(leaf, asked.leaves_log2), asked, seeded(7))
     state = descent.run(noisy.measure, noisy.measure_count, groups=groups)
     place = int(np.ceil((asked.lane_steps / WHOLE + asked.beside) * rows - 1e-9))
     truth = np.sort(leaf, axis=1)[:, max(place, 1) - 1]
     one_test, counting = one_test_of(asked, rows)
-    least, limit = limits(leaf, q, rank)
+    least, limit = limits(leaf, asked, q, rank)
     mu2 = float(state.paid.mean()) * float(GRAIN)
     beside = paid_beside(descent, leaf[0], limit, groups // 2) / limit.beside if limit.beside else None
-    shown = np.ceil(state.value) - 1  # the leaf that the value ends, or lies in
+    last = 0 if asked.whole else 1
+    shown = np.ceil(state.value) - last  # the leaf that the value ends, or lies in, or is
     off = state.by_rank & rank_misses(leaf, shown, q, rank)
     found = {kind.__name__: compare(descent, kind, rows=rows) for kind in (Gdp, Zcdp, Pure)}
     return {
@@ -150,7 +161,7 @@ def measured(kind, q, rank, groups, rows):
         "paid_over_least": mu2 / least if least else None,
         "paid_over_beside": beside,
         "typical_over_paid": float(descent.typical(rows) / state.paid.mean()),
-        "interval_misses": float(((state.lower > truth) | (state.upper < truth + 1)).mean()),
+        "interval_misses": float(((state.lower > truth) | (state.upper < truth + last)).mean()),
         "rank_misses": float(off.mean()),
         "met": float(state.met.mean()),
         "looks": float((state.trail.kinds == LOOK).sum(axis=0).mean()),

@@ -31,7 +31,7 @@ class Histogram:
     Attributes:
         groups: int64[cells], the group's place in the key list.
         leaves: int64[cells], which of the 2^leaves_log2 equal steps from lower to upper the clamped value is in, the
-            last one closed; of whole numbers, how many lie between lower and the value, lower included.
+            last one closed; of whole numbers, the value less lower.
         counts: int64[cells], rows, > 0.
     """
 

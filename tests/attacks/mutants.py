@@ -1248,7 +1248,7 @@ CHAINS = (
     _one(
         "looks at a mean at the critical value of one",
         "accuracy/ratio_shapes.py",
-        "    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)\n",
+        "    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most**2 + MORE, min(APART * most, APART_MOST))\n",
         "    return z\n",
         "mean looks",
     ),
@@ -1262,8 +1262,15 @@ CHAINS = (
     _one(
         "looks that end where the range does at the c of others",
         "accuracy/ratio_shapes.py",
-        "    return np.asarray(critical + np.where(less, CUT_EASY, CUT) * more / critical)\n",
-        "    return np.asarray(critical + np.where(less, 0.0, CUT) * more / critical)\n",
+        "np.where(less, CUT_EASY, CUT if simple else CUT_OFF)",
+        "np.where(less, 0.0, CUT if simple else CUT_OFF)",
+        "mean looks",
+    ),
+    _one(
+        "looks that end where a range around 0 does at the c of others",
+        "accuracy/ratio_shapes.py",
+        "np.where(less, CUT_EASY, CUT if simple else CUT_OFF)",
+        "np.where(less, CUT_EASY, CUT if simple else 0.0)",
         "mean looks",
     ),
     _one(

@@ -259,11 +259,12 @@ def mean_looks() -> tuple[str, ...]:
         missed = float(((state.lower > value) | (state.upper < value)).mean())
         if missed > 0.065:
             said.append(f"a mean of {value} at {relative:.0%} misses with {missed:.3f}, where 0.05 is told")
-    critical, least, _ = chosen(0.3, 0.0, 1.0, 0.05) or (0.0, 1.0, True)
-    ended = float(cut_critical(critical, 0.05, less=True))
-    chance = RatioChances(0.3, 0.0, 1.0, least, critical, step=0.09, cut=ended).missed(-0.4)
-    if chance > 0.05:
-        said.append(f"looks at a mean miss with {chance:.4f}, where 0.05 is told")
+    for target, at, simple in (((0.3, 0.0, 1.0), -0.4, True), ((0.3, 0.2, 0.0), 0.49, False)):
+        critical, least, _ = chosen(*target, 0.05) or (0.0, 1.0, True)
+        ended = float(cut_critical(critical, 0.05, less=simple, simple=simple))
+        chance = RatioChances(*target, least, critical, step=0.09, cut=ended).missed(at)
+        if chance > 0.05:
+            said.append(f"looks at a mean miss with {chance:.4f}, where 0.05 is told")
     return tuple(said)
 
 

@@ -297,6 +297,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "looks at a mean at the critical value of one",
         "looks at a mean that end where its range does",
         "looks that end where the range does at the c of others",
+        "looks that end where a range around 0 does at the c of others",
         "looks at a mean at the smaller c of its range's end everywhere",
         "looks at a variance at the critical value of one",
         "looks that end where noise makes a variance negative",

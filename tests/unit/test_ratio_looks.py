@@ -9,7 +9,7 @@ from accuracy.lanes import COUNT, FIVE, MEAN, PER_GRAIN, VARIANCE, joint, lanes,
 from farthing.accuracy.fieller import fieller
 from farthing.accuracy.ratio_chances import RatioChances, eased
 from farthing.accuracy.ratio_looks import RatioLooks
-from farthing.accuracy.ratio_shapes import LOOKS_SHARE, chosen, critical_value, cut_critical, tilt
+from farthing.accuracy.ratio_shapes import LOOKS_SHARE, MORE, chosen, critical_value, cut_critical, tilt, tilts
 from farthing.accuracy.stop_rule import two_sided
 from farthing.session.answering.joint_measures import blob_of, state_of
 
@@ -220,8 +220,9 @@ def test_a_claim_in_stages_does_not_go_on_from_looks():
 
 
 def test_c_grows_with_the_tilt_and_with_confidence():
-    """More tilt, and less beta, never lower c; a flat target has that of one look."""
-    assert critical_value(0.05, 0.0) == two_sided(0.05 * LOOKS_SHARE)
+    """More tilt, and less beta, never lower c; a flat target has about that of one look."""
+    assert critical_value(0.05, 0.0) == two_sided(0.05 * LOOKS_SHARE) + MORE
+    assert critical_value(0.05, 0.3, simple=False) > critical_value(0.05, 0.3)
     assert critical_value(0.05, 0.4) > critical_value(0.05, 0.2)
     assert critical_value(0.01, 0.2) > critical_value(0.05, 0.2)
     assert tilt(0.3, 0.0, 0.7, 1.0) > tilt(0.1, 0.0, 0.7, 1.0) > tilt(0.0, 1e-9, 0.7, 1.0)
@@ -247,6 +248,43 @@ def test_a_steep_target_is_followed_from_its_early_looks():
 
     assert public
     assert steep <= LOOKS_SHARE * 0.2 < planted
+
+
+def test_both_sides_of_the_mean_at_which_a_target_allows_least_count():
+    """Where an absolute part meets a relative one the angle grows on both sides, and c is made for both."""
+    critical, least, _ = chosen(0.2, 0.02, 0.0, 0.05)
+    rule = RatioChances(0.2, 0.02, 0.0, 0.35, critical, step=0.12)
+    planted = critical_value(0.05, float(abs(tilts(0.2, 0.02, least, 0.0)).max()))
+
+    assert tilt(0.2, 0.02, 0.35, 0.0) > abs(tilts(0.2, 0.02, 0.35, 0.0)).max()
+    assert rule.missed(-0.11) <= LOOKS_SHARE * 0.05 < replace(rule, critical=planted).missed(-0.11)
+
+
+def test_looks_that_end_early_at_an_end_are_made_at_the_c_of_their_kind():
+    """Around 0, and beyond it, a mean where an end nearly helps would be missed too often at a smaller c."""
+    for target, mean in (((0.3, 0.2, 0.0), 0.49), ((0.3, 0.0, 1.5), -0.54)):
+        critical, shape, _ = chosen(*target, 0.05)
+        cuts = float(cut_critical(critical, 0.05, less=False, simple=False)), critical + 1 / critical
+        right, planted = (RatioChances(*target, shape, critical, step=0.12, cut=cut).missed(mean) for cut in cuts)
+
+        assert right <= LOOKS_SHARE * 0.05 < planted
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("relative", "beta"), [(0.3, 0.05), (0.42, 0.05), (0.42, 0.2)])
+def test_looks_at_noise_alone_seldom_end(monkeypatch, relative, beta):
+    """Thirty e-folds of looks at far too little to see anything miss with a sixth of beta at most."""
+    question, groups = joint((MEAN,), relative, beta=beta), 20_000
+    truth = np.repeat(lanes(1.0, 12.5, 800.0)[:, None], groups, axis=1)
+    empty = replace(question, cap_grains=1 << 50)
+
+    def ended():
+        state = empty.run(start(empty, groups), source(truth, np.random.default_rng(3)))
+        return ((state.upper < 12.5) | (state.lower > 12.5)).mean() / beta
+
+    assert ended() < 1 / 6
+    monkeypatch.setattr("farthing.accuracy.ratio_looks.cut_critical", lambda *known, **_: known[0])
+    assert ended() > 1 / 6
 
 
 def test_groups_in_turn_are_as_groups_together(monkeypatch):
@@ -275,6 +313,10 @@ def test_c_is_smaller_near_the_end_of_the_range_alone():
     assert looks._critical(values, in_it).tolist() == eased(looks.critical, np.array([-0.8, 0.0, 0.2, 0.8])).tolist()
     assert looks._critical(values, others).tolist() == [looks.critical] * 4
     assert cut_critical(2.1, 0.05, less=False) > cut_critical(2.1, 0.05, less=True) > 2.1
+    assert cut_critical(2.1, 0.05, less=False, simple=False) > cut_critical(2.1, 0.05, less=False)
+    for less, simple in ((True, True), (False, True), (False, False)):
+        ended = [float(cut_critical(c, 0.2, less=less, simple=simple)) for c in (1.3, 1.4, 1.5, 1.6, 1.8, 2.0)]
+        assert ended == sorted(ended)
     assert (eased(2.2, values[1]) > eased(2.1, values[1])).all()
 
 

@@ -142,7 +142,7 @@ def easy(shape: Floats, relative: float, absolute: float, middle: float) -> Flag
     >>> easy(np.array([0.5, 0.7]), 0.3, 0.0, 1.0).tolist(), easy(np.array([0.5, 0.7]), 0.3, 0.0, 0.5).tolist()
     ([True, False], [False, False])
     """
-    fits = CUT_FROM <= relative <= EASE_TO and _from_zero(absolute, middle)
+    fits = CUT_FROM <= relative <= EASE_TO and middle > 0 and plain(absolute, middle)
     return np.asarray(fits & (np.abs(shape - EASE_SHAPE) < _ROUNDED))
 
 
@@ -152,12 +152,16 @@ def kept_apart(relative: float, absolute: float, middle: float) -> bool:
     >>> kept_apart(0.33, 0.0, 1.0), kept_apart(0.3, 0.0, 1.0), kept_apart(0.33, 0.0, 0.5)
     (True, False, False)
     """
-    return relative > EASE_TO and _from_zero(absolute, middle)
+    return relative > EASE_TO and middle > 0 and plain(absolute, middle)
 
 
-def _from_zero(absolute: float, middle: float) -> bool:
-    """Return whether a target is of its relative part alone, and of a range from 0."""
-    return not absolute and abs(middle - 1) < _NEARLY
+def plain(absolute: float, middle: float) -> bool:
+    """Return whether a target is of its relative part alone, and of a range that begins or ends at 0.
+
+    >>> plain(0.0, 1.0), plain(0.1, 1.0), plain(0.0, 0.5)
+    (True, False, False)
+    """
+    return not absolute and abs(abs(middle) - 1) < _NEARLY
 
 
 def eased(critical: float, place: Floats) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 from farthing.accuracy.fieller import fieller
 from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts, turns
-from farthing.accuracy.ratio_chances import CUT_FROM, eased, easy, helped
+from farthing.accuracy.ratio_chances import CUT_FROM, eased, easy, helped, plain
 from farthing.accuracy.ratio_shapes import BOUND, CLEAR, PILOT, chosen, cut_critical
 from farthing.accuracy.reach import ENDS, GIVING_UP, Reach, about_one, judged_at
 from farthing.accuracy.statistics import RatioStatistic
@@ -43,7 +43,7 @@ SHARPER: Final = 4.0
 """A target so many times as sharp begins again, in a shape of its own."""
 
 _JUMPS: Final = (46, 23, 12, 5)  # looks of the grid
-_HOPE: Final = 1.0  # standard deviations that the rows may grow by, where the end of the range may end a look
+_HOPE: Final = 2.0  # standard deviations that the rows may grow by, where the end of the range may end a look
 _FAR: Final = 4.0  # standard deviations that a jump stays short of a stop
 _STEP: Final = 2.0  # growth of a pilot, over what it holds
 _ENOUGH: Final = 0.8  # of what a pilot is to hold
@@ -199,15 +199,19 @@ class RatioLooks:
         if relative < CUT_FROM:
             return np.zeros(values.shape[1], np.bool_)
         rows = values[only.count] / np.sqrt(variances[only.count])
-        needed = cut_critical(self.critical, self.beta, self._easy(variances))
+        needed = self._ended(variances)
         high = values[only.total] > helped(relative, only.centre / self.half) * self.half * values[only.count]
         return np.asarray(high & (rows * math.sqrt(growth) + _HOPE * math.sqrt(growth - 1) >= needed))
 
     def _cut(self, values: Floats, variances: Floats) -> tuple[Floats, Floats, Flags]:
         """Return the sets at the larger c, cut to the range, float64[1, n], and where they have ends without."""
-        critical = cut_critical(self.critical, self.beta, self._easy(variances))
-        low, high = self._uncut(values, variances, critical)
+        low, high = self._uncut(values, variances, self._ended(variances))
         return *self._within(low, high), np.isfinite(high)
+
+    def _ended(self, variances: Floats) -> Floats:
+        """Return the c at which sets are cut to the range, float64[n]."""
+        simple = plain(float(self.prices.absolute[0, 0]), self._only.centre / self.half)
+        return cut_critical(self.critical, self.beta, self._easy(variances), simple=simple)
 
     def _within(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return sets cut to the range, float64[1, n]."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.ratio_chances import EASE_SHAPE, easy, helped, kept_apart
+from farthing.accuracy.ratio_chances import CUT_FROM, EASE_SHAPE, easy, helped, kept_apart, plain
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
@@ -23,20 +23,24 @@ LOOKS_SHARE: Final = 0.965
 TILTED: Final = 0.6
 """The largest tilt of a target that c is calibrated for."""
 
-SLOPE, SLOPE_OFF = 0.5, 0.7
-"""How c grows with the tilt, times z: for ranges that touch or hold 0, and for others and steep tilts."""
-
-STEEP: Final = 0.44
-"""A tilt from which noise of the earliest looks counts, too."""
-
-APART, APART_MOST = 0.9, 0.017
-"""The least by which c grows with a small tilt from 95 % on, as looks at fine targets are far apart; and its most."""
+SLOPE, SLOPE_OFF = 1.2, 1.35
+"""How c grows with the square of the tilt, times z: for plain targets (`plain`), and for others;"""
 
 SURER: Final = 0.04
-"""By what part of itself it is steeper, for each unit of z above that of 95 %."""
+"""by this part of itself more for each unit of z above that of 95 %,"""
 
-CUT, CUT_EASY = 1.05, 0.85
-"""By how much c is larger where looks end because the range does, times c; and where c is smaller near the end:"""
+MORE: Final = 0.003
+"""and by this much in any case,"""
+
+EARLY: Final = 0.03
+"""and over z by this much where looks end because the range does: some of the earliest do by noise alone."""
+
+APART, APART_MOST = 0.9, 0.017
+"""The least by which c grows with a small tilt, as looks at fine targets are far apart; and its most."""
+
+CUT, CUT_EASY, CUT_OFF = 1.6, 0.85, 2.5
+"""By how much c is larger where looks end because the range does, times c: for plain targets, for those of which c is
+smaller near the end, and for others, of which both ends help, or groups look for longer before one does;"""
 
 CUT_SURER: Final = 0.9
 """by this part of itself more for each unit of z above that of 95 %."""
@@ -53,11 +57,15 @@ PILOT: Final = 0.04
 CLEAR: Final = 3.0
 """Standard deviations from 0 of the rows, at the end of a pilot."""
 
+_NEARLY: Final = 1e-9
 _TRIED: Final = np.linspace(-1, 1, 201)  # means, from one end of the range to the other
 
 
 def tilt(relative: float, absolute: float, least: float, middle: float) -> float:
     """Return how much of itself the angle that a target allows changes over that angle, at most.
+
+    Where the range holds 0, a relative target with an absolute part allows least at a point within: the angle grows
+    from there on both sides, and both count.
 
     Args:
         relative: the target.
@@ -68,7 +76,10 @@ def tilt(relative: float, absolute: float, least: float, middle: float) -> float
     >>> round(tilt(0.1, 0.0, 0.5, 1.0), 2), round(tilt(0.0, 0.1, 0.5, 1.0), 2)
     (0.17, 0.14)
     """
-    return float(np.abs(tilts(relative, absolute, least, middle)).max())
+    found = tilts(relative, absolute, least, middle)
+    if relative and absolute and abs(middle) < 1 - _NEARLY:
+        return float(np.hypot(found.max(), found.min()))
+    return float(np.abs(found).max())
 
 
 def tilts(relative: float, absolute: float, shape: float, middle: float) -> Floats:
@@ -79,31 +90,37 @@ def tilts(relative: float, absolute: float, shape: float, middle: float) -> Floa
     return np.asarray(slope - 2 * width * _TRIED / (shape + _TRIED**2))
 
 
-def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
+def critical_value(beta: float, most: float, *, simple: bool = True) -> float:
     """Return c for a tilt of at most that.
 
+    Args:
+        beta: the failure probability.
+        most: the tilt.
+        simple: whether the target is plain.
+
     >>> round(critical_value(0.05, 0.0), 3), round(critical_value(0.05, 0.3), 3)
-    (1.975, 2.052)
+    (1.978, 2.033)
     """
     z = two_sided(beta)
-    slope = (SLOPE if centred and most <= STEEP else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
-    apart = min(APART * most, APART_MOST) if z >= two_sided(0.05) else 0.0  # fine targets have looks far apart
-    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)
+    slope = (SLOPE if simple else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
+    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most**2 + MORE, min(APART * most, APART_MOST))
 
 
-def cut_critical(critical: float, beta: float, less: Flags | bool) -> Floats:
+def cut_critical(critical: float, beta: float, less: Flags | bool, *, simple: bool = True) -> Floats:
     """Return the critical value at which sets are cut to the range, for looks of that c.
 
     Args:
         critical: c.
         beta: the failure probability.
         less: whether c is smaller near the end of the range.
+        simple: whether the target is plain.
 
     >>> [round(float(cut_critical(2.142, 0.05, less)), 3) for less in (True, False)]
-    [2.539, 2.632]
+    [2.539, 2.889]
     """
     more = 1 + CUT_SURER * max(0.0, two_sided(beta) - two_sided(0.05))
-    return np.asarray(critical + np.where(less, CUT_EASY, CUT) * more / critical)
+    by = np.where(less, CUT_EASY, CUT if simple else CUT_OFF)
+    return np.asarray(critical + by * more / np.maximum(critical, np.sqrt(by)))  # it grows with c
 
 
 def chosen(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:
@@ -115,13 +132,17 @@ def chosen(relative: float, absolute: float, middle: float, beta: float) -> tupl
     ideal, likely = (1 + best) ** 2, 1.01 - np.abs(_TRIED)
     found = []
     for least in SHAPES:
-        most = tilt(relative, absolute, least, middle)
-        if most > TILTED or (least == EASE_SHAPE and kept_apart(relative, absolute, middle)):
+        if least == EASE_SHAPE and kept_apart(relative, absolute, middle):
             continue
-        critical = critical_value(beta, most, centred=not relative or abs(middle) <= 1)
         clipped = np.clip(best, least, 1.0)
-        looked = PILOT + (CLEAR * width / critical) ** 2 * (1 + clipped) / clipped / (1 + np.abs(_TRIED)) ** 2
-        for shape, more, public in ((clipped, 1 + looked, False), (np.full_like(best, least), 1.0, True)):
+        for shape, public in ((clipped, False), (np.full_like(best, least), True)):
+            most = max(tilt(relative, absolute, each, middle) for each in ((least,) if public else (least, 1.0)))
+            if most > TILTED:
+                continue
+            critical = critical_value(beta, most, simple=plain(absolute, middle))
+            critical += EARLY / two_sided(beta) if relative >= CUT_FROM else 0.0
+            looked = PILOT + (CLEAR * width / critical) ** 2 * (1 + shape) / shape / (1 + np.abs(_TRIED)) ** 2
+            more = 1.0 if public else 1 + looked
             cost = critical**2 * np.average(more * (1 + shape) * (1 + best**2 / shape) / ideal, weights=likely)
             found.append((float(cost) * (1 + BOUND * public), critical, least, public))
     return min(found)[1:] if found else None

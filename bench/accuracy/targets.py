@@ -26,6 +26,7 @@ from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
 from farthing.accuracy.ranking import RankingContest, RankingState
+from farthing.accuracy.ranking_chances import Weights
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.schedule import Schedule
 from farthing.accuracy.statistics import RatioStatistic
@@ -202,22 +203,22 @@ def told_places(truth: np.ndarray, k: int, *, chances: bool, likely: bool) -> ty
     Args:
         truth: the numbers.
         k: how many places.
-        chances: whether each place's part of the chance of an error is by the true leads, steeply.
+        chances: whether the chance of an error is shared by the true order and leads, steeply.
         likely: whether bounds are made for the true leads.
     """
     order = np.argsort(-truth, kind="stable")
     ranked = truth[order]
     lead = np.maximum(np.concatenate([ranked[:k] - ranked[1 : k + 1], ranked[k - 1] - ranked[k:]]), 1.0)
     lead[k:] = np.maximum(lead[k:], lead[k - 1])
-    part = np.where(np.arange(len(truth)) < k, lead[: len(truth)] ** -4.0, 0)
-    part, back = 0.02 / len(truth) + 0.98 * part / part.sum(), np.argsort(order)
+    part, even = np.where(np.arange(len(truth)) < k, lead[: len(truth)] ** -4.0, 0), np.full(len(truth), 1e-4)
+    part, back = part / part.sum() + even, np.argsort(order)
 
     class Places(RankingPlaces):
         """How places are settled, with what is told."""
 
-        def chances(self) -> np.ndarray:
-            """Return each group's part of the chance of an error."""
-            return part[back] if chances else super().chances()
+        def weights(self) -> Weights:
+            """Return how the chance of an error is shared."""
+            return Weights(back, part[back], even) if chances else super().weights()
 
         def likely(self) -> np.ndarray:
             """Return how far each group leads the next one."""

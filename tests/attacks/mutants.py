@@ -517,9 +517,9 @@ PRICES = (
     ),
     _one(
         "every place of a ranking at the whole of beta",
-        "accuracy/ranking_places.py",
-        "return stepped(share[np.argsort(order)], 16)",
-        "return np.ones(len(order))",
+        "accuracy/ranking_chances.py",
+        "return np.maximum(found + total, 0.0)",
+        "return np.zeros(len(self.place))",
         "leads",
     ),
     _one(
@@ -560,8 +560,8 @@ PRICES = (
     _one(
         "groups beside a core judged as if their leads were measured",
         "accuracy/ranking_places.py",
-        "least_own = own - self._reach(block, alone[1], beta)",
-        "least_own = own - self._reach(block, by_leads[1], beta)",
+        "for grains in (by_leads[1], alone[1]))",
+        "for grains in (by_leads[1], by_leads[1]))",
         "lead of two",
     ),
     _one(

@@ -510,16 +510,19 @@ def choices() -> tuple[str, ...]:
 
 
 def leads() -> tuple[str, ...]:
-    """Look again and again at equal groups that a pilot showed as close: return whether any is told to lead another."""
+    """Look again and again at equal groups, each of which may be told to lead the one before: return whether any is."""
     from scipy.stats import binom
 
     runs, groups, rng = 500, 20, np.random.default_rng(3)
     rule = RankingPlaces(groups, 0.05, 1.0, rng.normal(size=groups), 1, (groups, 0.0))
-    sums, held, wrong = np.zeros((runs, groups)), 0.0, np.zeros(runs, bool)
+    weights, later, beside = rule.weights(), np.arange(1, groups), rule.beside([np.arange(groups)])
+    known = (weights.chances(later, beside, foretold=foretold) for foretold in (True, False))
+    chances = np.where(weights.place[1:] < weights.place[:-1], *known)
+    sums, held, wrong = np.zeros((runs, groups - 1)), 0.0, np.zeros(runs, bool)
     for information in 1.2 ** np.arange(50):
         sums += rng.normal(size=sums.shape) * math.sqrt(2 * (information - held))
         held = information
-        wrong |= (sums > information * proved_leads_of(0.05 * rule.chances(), rule.likely(), information)).any(axis=1)
+        wrong |= (sums > information * proved_leads_of(0.05 * chances, rule.likely()[1:], information)).any(axis=1)
     return (f"{wrong.sum()} of {runs} orders proved wrongly",) * bool(wrong.sum() > binom.isf(1e-10, runs, 0.05))
 
 

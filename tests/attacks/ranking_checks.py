@@ -106,7 +106,7 @@ def _beside_a_core() -> tuple[str, ...]:
     """Know two of three groups by their lead, well, and the third by its number, badly: its place is open."""
     rule = RankingPlaces(2, 0.05, 1.0, np.array([6.0, 4.0, 2.0]), 1, (2, 0.0))
     shown, core = np.array([6.0, 4.0, 2.0]), np.array([True, True, False])
-    blocks = rule.cut_core(np.arange(3), core, (shown, 10_000), (shown, 1))
+    blocks = rule.cut_core(np.arange(3), core, (shown, 10_000), (shown, 1), rule.beside([np.arange(3)]))
     return (f"groups known by numbers with noise of 1.4 are told apart by 2: {blocks}",) * bool(len(blocks) > 1)
 
 

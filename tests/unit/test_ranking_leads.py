@@ -128,7 +128,7 @@ def test_pairs_are_judged_by_what_they_are_known_with():
 
     def cut(grains, own_grains, first=6.0):
         own = np.array([first, 4.5, 2.0, 0.0])
-        blocks = rule.cut_core(np.arange(4), core, (shown, grains), (own, own_grains))
+        blocks = rule.cut_core(np.arange(4), core, (shown, grains), (own, own_grains), rule.beside([np.arange(4)]))
         return [block.tolist() for block in blocks]
 
     assert [[0], [1], [2], [3]] == cut(100, 100)

@@ -678,7 +678,7 @@ def test_chances_add_up_to_at_most_one():
     for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7), np.array([3.0, 9e5])):
         for k in range(1, len(pilot) + 1):
             rule = RankingPlaces(k, 0.05, 2.0**-56, pilot, 1 << 40, (k, 0.0))
-            chances = rule.chances()
+            chances = rule.weights().alone
 
             assert 0.9 < chances.sum() <= 1
             assert chances.min() > 0
@@ -688,7 +688,7 @@ def test_chances_add_up_to_at_most_one():
 def test_a_close_pair_has_most_of_the_chance():
     """The larger of the only two that are close may err most: the others are told apart at a small chance, too."""
     pilot = np.array([3_000.0, 10_500.0, 10_000.0, *[2_000.0] * 40])
-    chances = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 41, (2, 0.0)).chances()
+    chances = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 41, (2, 0.0)).weights().alone
 
     assert chances[1] > 0.7
     assert chances[3:].sum() < 0.05

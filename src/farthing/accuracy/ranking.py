@@ -305,14 +305,15 @@ def _leading(
 
 def _cut(places: RankingPlaces, now: RankingState, low: list[int]) -> list[Ints]:
     """Return the blocks, of which some were looked at, cut wherever their order is settled."""
-    shown, blocks = now.ordered, list[Any]()
+    shown, blocks, beside = now.ordered, list[Any](), places.beside(now.blocks)
     for number, block in enumerate(now.blocks):
         by_leads = now.lead_information[block] > 0
         if number not in low:
             blocks.append(block)
         elif by_leads.all() or not by_leads.any():
-            blocks += places.cut(block, shown, int(now.clocks[block[0]]))
+            blocks += places.cut(block, shown, int(now.clocks[block[0]]), beside)
         else:
             core, grains = block[by_leads], now.information[block[0]]
-            blocks += places.cut_core(block, by_leads, (shown, int(now.clocks[core[0]])), (now.means, int(grains)))
+            known = (shown, int(now.clocks[core[0]])), (now.means, int(grains))
+            blocks += places.cut_core(block, by_leads, *known, beside)
     return blocks

@@ -21,6 +21,7 @@ from farthing.accuracy.ranking_bounds import (
     proved_leads_of,
     stepped,
 )
+from farthing.accuracy.ranking_chances import Weights
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
@@ -40,11 +41,12 @@ PILOT: Final = 0.02
 """The part of the cap at which the pilot ends."""
 
 _CLEAR: Final = 0.7  # standard deviations of the pilot: it ends where no lead is smaller, if one place is close
-_SHARED: Final = 2.0  # the same: places with smaller leads are close, and have the same part of the chances
+_SHARED: Final = 3.0  # the same: places with smaller leads are close, and have the same part of the chances
 _LIKELY: Final = 1.0  # the same: leads are not taken to be smaller
 _FAR: Final = 4.0  # times the distance that was foreseen: leads are not taken to be larger, where ties are told
-_STEEP: Final = 3.0  # how fast a place's part of the chances falls with its lead; one less under Laplace noise
-_EVEN: Final = 0.02  # of the chance of an error goes to all groups alike
+_STEEP: Final = 2.0  # how fast a place's weight falls with its lead
+_SURE: Final = 1.4  # times its lead is what noise has to pass for the pilot to be wrong; its lead under Laplace noise
+_EVEN: Final = 0.02  # of all weights goes to all groups alike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +74,7 @@ class RankingPlaces:
 
     >>> known = RankingPlaces(2, 0.05, 2.0**-56, np.array([900.0, 600.0, 40.0, 30.0]), 1 << 40, (2, 0.0))
     >>> shown = np.array([905.0, 598.0, 35.0, 41.0])
-    >>> [block.tolist() for block in known.cut(np.arange(4), shown, 1 << 45)]
+    >>> [block.tolist() for block in known.cut(np.arange(4), shown, 1 << 45, known.beside([np.arange(4)]))]
     [[0], [1], [3, 2]]
     """
 
@@ -85,10 +87,10 @@ class RankingPlaces:
     apart: float = 0.0
     relative: float = 0.0
     law: NoiseLaw = GAUSSIAN
-    _foresight: tuple[Floats, Floats] = field(init=False, repr=False)
+    _foresight: tuple[Weights, Floats] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_foresight", (self.chances(), self.likely()))
+        object.__setattr__(self, "_foresight", (self.weights(), self.likely()))
 
     @property
     def ties(self) -> bool:
@@ -115,20 +117,20 @@ class RankingPlaces:
         close = max(1, int((leads[: self.foreseen[0]] < _SHARED * self._noise).sum()))
         return max(float(leads.min()), self.foreseen[1]) < _CLEAR / math.sqrt(close) * self._noise
 
-    def chances(self) -> Floats:
-        """Return each group's part of the chance of an error, float64[groups]; they add up to at most 1.
+    def weights(self) -> Weights:
+        """Return how the chance of an error is shared: the closer two groups are, and the surer to be larger, the more.
 
-        They are for groups that may have to lead the next one: the closer, and the surer to be larger, the more.
+        A group leads the next one in the pilot, or, where the two are the other way round, the one before it.
         """
         order, leads = self._shown()
-        k, share = self.foreseen[0], np.zeros(len(order))
-        steep = _STEEP if self.law is GAUSSIAN else _STEEP - 1
-        hard = np.maximum(np.maximum(leads, _SHARED * self._noise), self.foreseen[1]) ** -steep
-        behind = hard * ndtr(-leads / self._noise)
-        share[: len(hard[:k])] = (hard - behind)[:k]
-        share[1:] += behind
-        share = _EVEN / len(order) + (1 - _EVEN) * share / share.sum()
-        return stepped(share[np.argsort(order)], 16)
+        k, ahead, behind = self.foreseen[0], np.zeros(len(order)), np.zeros(len(order))
+        sure = _SURE if self.law is GAUSSIAN else 1.0
+        hard = np.maximum(np.maximum(leads, _SHARED * self._noise), self.foreseen[1]) ** -_STEEP
+        ahead[: len(hard[:k])] = hard[:k]
+        behind[1:] = hard * ndtr(-sure * leads / self._noise)
+        behind += _EVEN / len(order) * ahead.sum()
+        place = np.argsort(order)
+        return Weights(place, np.maximum(ahead, behind)[place], behind[place])
 
     def likely(self) -> Floats:
         """Return about how far each group leads the next one, or is led by the last wanted one, float64[groups]."""
@@ -137,21 +139,31 @@ class RankingPlaces:
         lead = np.concatenate([leads[: last + 1], leads[last:]])
         return stepped(np.maximum(lead, max(_LIKELY * self._noise, self.foreseen[1]))[np.argsort(order)], 4)
 
-    def cut(self, block: Ints, values: Floats, grains: int) -> list[Ints]:
+    def beside(self, blocks: Sequence[Ints]) -> Floats:
+        """Return what all others weigh at most beside a group that may have to lead another, float64[groups]."""
+        return self._foresight[0].beside(blocks)
+
+    def cut(self, block: Ints, values: Floats, grains: int, beside: Floats) -> list[Ints]:
         """Return a block, in the order of what was shown, cut wherever the order is settled.
 
         Args:
             block: int64[n], groups that hold the same information.
             values: float64[groups], by which they are put in order.
             grains: that information: the leads of two of them have the noise of two groups that hold so much each.
+            beside: float64[groups], what all others weigh.
         """
         order = block[np.argsort(-values[block], kind="stable")]
-        reach = self._reach(order, grains, self.beta / 2 if self.ties else self.beta)
         shown = values[order]
-        return np.split(order, 1 + np.flatnonzero(_leads(shown, shown, reach)))
+        ahead, behind = (_leads(shown, shown, reach) for reach in self._reaches(order, grains, beside))
+        return self._split(order, ahead, behind)
 
     def cut_core(
-        self, block: Ints, core: NDArray[np.bool_], by_leads: tuple[Floats, int], alone: tuple[Floats, int]
+        self,
+        block: Ints,
+        core: NDArray[np.bool_],
+        by_leads: tuple[Floats, int],
+        alone: tuple[Floats, int],
+        beside: Floats,
     ) -> list[Ints]:
         """Return the same of a block of which some groups are known by their leads over one another.
 
@@ -161,17 +173,34 @@ class RankingPlaces:
             by_leads: values, float64[groups], by which the block is put in order and two of the core are compared, and
                 the grains that these leads are known with.
             alone: their own numbers, by which all other pairs are compared, and the grains of these.
+            beside: float64[groups], what all others weigh.
         """
         order = np.argsort(-by_leads[0][block], kind="stable")
         block, core = block[order], core[order]
-        beta = self.beta / 2 if self.ties else self.beta
         shown, own = by_leads[0][block], alone[0][block]
-        least = np.where(core, shown - self._reach(block, by_leads[1], beta), np.inf)
-        least_own = own - self._reach(block, alone[1], beta)
-        among = _settled(least, np.where(core, shown, -np.inf))
-        over_others = _settled(least_own, np.where(core, -np.inf, own))
-        over_core = _settled(np.where(core, np.inf, least_own), np.where(core, own, -np.inf))
-        return np.split(block, 1 + np.flatnonzero(among & over_others & over_core))
+
+        def settled(reach: Floats, own_reach: Floats) -> NDArray[np.bool_]:
+            """Return where a cut is settled, given by how much a group has to lead."""
+            least_own = own - own_reach
+            among = _settled(np.where(core, shown - reach, np.inf), np.where(core, shown, -np.inf))
+            over_others = _settled(least_own, np.where(core, -np.inf, own))
+            over_core = _settled(np.where(core, np.inf, least_own), np.where(core, own, -np.inf))
+            return np.asarray(among & over_others & over_core)
+
+        reaches = (self._reaches(block, grains, beside) for grains in (by_leads[1], alone[1]))
+        ahead, behind = (settled(*reach) for reach in zip(*reaches, strict=True))
+        return self._split(block, ahead, behind)
+
+    def _split(self, order: Ints, ahead: NDArray[np.bool_], behind: NDArray[np.bool_]) -> list[Ints]:
+        """Return groups in order, cut where it is settled: for those that the pilot showed so, and for any."""
+        return np.split(order, 1 + np.flatnonzero(np.where(self._foresight[0].foretold(order), ahead, behind)))
+
+    def _reaches(self, groups: Ints, grains: int, beside: Floats) -> tuple[Floats, Floats]:
+        """Return by how much groups have to lead others of their blocks, float64[n]: ones shown behind, and any."""
+        beta, (weights, likely) = self.beta / 2 if self.ties else self.beta, self._foresight
+        chances = (weights.chances(groups, beside, foretold=foretold) for foretold in (True, False))
+        ahead, behind = (self._reach(beta * chance, likely[groups], grains) for chance in chances)
+        return ahead, behind
 
     def tied(self, block: Ints, start: int, values: Floats, grains: int) -> bool:
         """Return whether the wanted places of a block, in order, may be told as tied; `start` places are before it."""
@@ -199,25 +228,26 @@ class RankingPlaces:
 
     def half_widths(self, information: Ints) -> Floats:
         """Return the half-widths of intervals that hold for all groups at once, float64[groups]; infinite at 0."""
-        width = np.full(len(information), np.inf)
+        width, likely = np.full(len(information), np.inf), self._foresight[1]
+        chances = self._foresight[0].alone
         for grains in np.unique(information[information > 0]).tolist():
             here = np.flatnonzero(information == grains)
             if self.law is LAPLACE:
-                chance, likely = (each[here] for each in self._foresight)
-                width[here] = laplace_half_widths(self.beta * chance, likely, grains * self.per_grain)
+                width[here] = laplace_half_widths(self.beta * chances[here], likely[here], grains * self.per_grain)
             else:
-                width[here] = half_width_of(self._reach(here, grains, self.beta / 2))
+                width[here] = half_width_of(self._reach(self.beta / 2 * chances[here], likely[here], grains))
         return width
 
     def _tie_reach(self, groups: Ints, grains: int) -> Floats:
         """Return the same for ties: no lead far above the distance that was foreseen is likely."""
-        return self._reach(groups, grains, self.beta / 2 / self.k, _FAR * self.foreseen[1] or math.inf)
+        chances, likely = self._foresight[0].alone[groups], self._foresight[1][groups]
+        most = _FAR * self.foreseen[1] or math.inf
+        return self._reach(self.beta / 2 / self.k * chances, np.minimum(likely, most), grains)
 
-    def _reach(self, groups: Ints, grains: int, beta: float, most: float = math.inf) -> Floats:
-        """Return by how much a group has to lead those after it, float64[n], at a chance of an error of all groups."""
-        chance, likely = self._foresight
+    def _reach(self, chances: Floats, likely: Floats, grains: int) -> Floats:
+        """Return by how much groups have to lead, float64[n], at their chances of an error."""
         leads = laplace_leads if self.law is LAPLACE else proved_leads_of
-        return leads(beta * chance[groups], np.minimum(likely[groups], most), grains * self.per_grain)
+        return leads(chances, likely, grains * self.per_grain)
 
 
 def looks(start: int, most: int, law: NoiseLaw = GAUSSIAN) -> Ints:

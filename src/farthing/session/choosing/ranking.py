@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
 """What may be changed of a ranking, and what it is called in `RankingRequest`."""
 
-_RULE: Final = "mixture, ties at their distance, leads within small blocks"
+_RULE: Final = "mixture, ties at their distance, leads within small blocks, chances that grow as places are settled"
 """How leads are proved: what another rule has cut is not gone on from, since each rule may err with the whole beta."""
 
 _LINES: Final = ", lines that share the chance"

@@ -9,6 +9,7 @@ from accuracy.test_quantile_scouts import NASTY, ROWS
 from levels import ALPHA
 from scipy.stats import binom
 
+from farthing.accuracy.joint_quantile_run import JointRun, JointTrail, NextLooks
 from farthing.accuracy.joint_quantiles import JointQuantiles, NoisyJointRanks
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
 from farthing.noise.bits import seeded
@@ -132,6 +133,24 @@ def test_what_is_settled_is_asked_no_more():
     assert max(seen) == len(SHARES)
     assert seen[-1] < len(SHARES)
     assert state.trail.paid.tolist() == paid.tolist()
+
+
+def test_a_look_that_does_not_bet_is_kept_without_the_count_of_those_that_do():
+    """The count beside a look is for those that asked for it: far off, a bet would only lose."""
+    made, one = plan(0.05, (0.25, 0.75)), np.ones((1, 2))
+    begun = JointRun.of(made, JointTrail.nothing(1, 2), np.zeros((1, 2), np.bool_))
+    for each in begun.runs:
+        each.trail.grow(0)
+    far = NextLooks(np.array([[300, 700]]), one, np.array([[1 << 40, 0]]), one, one > 0)
+
+    begun.look(far, lambda *_: np.full((1, 2), 5.0), lambda *_: np.full(1, 2000.0))
+
+    first, second = begun.trail.each
+    assert first.counts[0].tolist() == [2000.0]
+    assert first.counted[0, 0] > 0
+    assert (second.counts[0, 0], second.counted[0, 0]) == (0, 0)
+    assert (second.means[0, 0], second.grains[0, 0] > 0) == (5.0, True)
+    assert begun.paid[0] > first.counted[0, 0]
 
 
 @pytest.mark.parametrize(("shares", "rows"), [((0.25, 0.5, 0.75), 1 << 29), ((0.1, 0.2, 0.3, 0.4, 0.5), 1 << 31)])

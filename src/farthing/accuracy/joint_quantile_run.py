@@ -36,7 +36,7 @@ TOGETHER: Final = 3.0
 FAR: Final = 0.05
 """Looks that ask for less information than this, times the squared slack, come first: they cost little."""
 
-PART: Final = 0.25
+PART: Final = 0.4
 """A look at all that are looked for has the information that so large a part of them asks for, or less."""
 
 
@@ -230,7 +230,9 @@ class JointRun:
         for place, number in enumerate(which.tolist()):
             run = self.runs[number]
             own = np.minimum(np.floor(told[:, place] / run.plan.per_grain), MOST_GRAINS).astype(np.int64)
-            run.keep(groups, wanted.place[groups, number], (fresh[:, place], own), (count, rows))
+            bets = wanted.counted[groups, number] > 0  # a count makes a bet: far off, that would only lose
+            counts = (np.where(bets, count, 0.0), np.where(bets, rows, 0))
+            run.keep(groups, wanted.place[groups, number], (fresh[:, place], own), counts)
 
     def _counts(self, which: Int64, told: Float64, grains: Int64, bets: Flags) -> Int64:
         """Return the grains of the count that goes with looks: the cheapest proof of the rank that needs most."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-EXPECTED: Final = 33.0
+EXPECTED: Final = 23.0
 """About the information, times the squared slack, that all looks for one quantile have together,"""
 
 MORE: Final = 4.0

@@ -37,6 +37,13 @@ from farthing.query.schema import Type
 LEAVES_LOG2 = 16
 LEAVES = 1 << LEAVES_LOG2
 BETA = 0.05
+VALUE_TARGETS = {
+    "half a year": {"absolute": 0.5},
+    "1 year": {"absolute": 1.0},
+    "2 years": {"absolute": 2.0},
+    "5 %": {"relative": 0.05},
+    "10 %": {"relative": 0.1},
+}
 NUMBERS = ("ages", "visits", "ratings", "minutes")
 WHOLE_TARGETS = ((0.5, 0.02), (0.5, 0.15), (0.75, 0.05), (0.1, 0.03), (0.95, 0.01))
 TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
@@ -121,6 +128,35 @@ def whole_numbers(groups, rows):
             )
     for each, name in zip(zip(*records, strict=True), ("one test", "one that counts", "a grid"), strict=True):
         print(f"over {name}: {np.mean(each):.2f} in the mean, {max(each):.2f} at most; {groups} runs a cell")
+    whole_values(groups, rows)
+
+
+def whole_values(questions, rows):
+    """Print the same of targets of the value: ages in ranges and at quantiles that are drawn, 10 groups a question."""
+    rng, paid = np.random.default_rng(5), {name: [] for name in VALUE_TARGETS}
+    for question in range(questions):
+        lower, upper = int(rng.integers(-5, 6)), int(rng.integers(100, 140))
+        q = float(rng.choice([0.1, 0.25, 0.5, 0.75, 0.9]))
+        ages = np.clip(np.rint(rng.normal(42, 18, (10, rows))), lower, upper).astype(np.int64) - lower
+        whole = goal_of(Quantile.of(Column("x"), Type.INTEGER, q, float(lower), float(upper)), 1, None)
+        steps = QuantileGoal(q, whole.lower, whole.upper, LEAVES_LOG2)
+        on_steps = np.minimum(ages * LEAVES // (upper - lower), LEAVES - 1)
+        for name, target in VALUE_TARGETS.items():
+            each = []
+            for asked, leaf in ((whole, ages), (steps, on_steps)):
+                noisy = NoisyRanks(ranks_of(leaf, asked.leaves_log2), asked, seeded(question))
+                state = QuantileBisection(asked, BETA, 1 << 55, **target).run(noisy.measure, groups=10)
+                each += [float(state.paid.mean()), float(state.met.mean())]
+            paid[name].append(each)
+    print("| target | of a grid, in the mean | 10 to 90 % of questions | met | met on a grid |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, found in paid.items():
+        mine, met, other, met_on = np.array(found).T
+        low, high = np.quantile(mine / other, (0.1, 0.9))
+        print(
+            f"| {name} | {mine.mean() / other.mean():.2f} | {low:.2f} to {high:.1f} | {100 * met.mean():.1f} % | "
+            f"{100 * met_on.mean():.1f} % |"
+        )
 
 
 def limits(leaf, asked, q, rank):

@@ -6,7 +6,7 @@ import pytest
 from levels import ALPHA
 from scipy.stats import binom
 
-from farthing import Budget, Session
+from farthing import Budget, Gdp, Session, Zcdp
 from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
@@ -134,3 +134,38 @@ def test_a_session_answers_in_whole_numbers(budget):
     assert all(end.is_integer() for each in near.values() for end in (each.lower, each.upper))
     assert 22 <= moved.value <= 26
     assert not real.value.is_integer()
+
+
+@pytest.mark.parametrize("currency", ["mu", "rho"])
+def test_two_numbers_are_searched_group_by_group(currency):
+    """However few there are, each group pays what it needs: one that is too small raises no other one's price."""
+    table = pa.table({"g": ["large"] * 20_000 + ["middle"] * 1_000 + ["small"] * 20, "x": [0, 1] * 10_510})
+    keys = {"g": ["large", "middle", "small", "none"]}
+    budget, cap = (Budget(mu=2), Gdp(0.3)) if currency == "mu" else (Budget(rho=2), Zcdp(0.045))
+    with Session(table, budget=budget) as session:
+        plan = session.plan("SELECT g, MEDIAN(CLAMP(x, 0, 1)) AS m FROM data GROUP BY g", rank=0.1, keys=keys, cap=cap)
+        answer = session.quantile("x", 0.5, lower=0, upper=1, rank=0.1, by="g", keys=keys, cap=cap)
+
+    assert [True, True, False, False] == answer.met.tolist()
+    large, middle, *_ = answer.to_arrow()["paid"].to_pylist()
+    assert large < middle / 4
+    assert any("bisection" in step for step in plan.steps)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_a_value_by_rank_lies_within_its_interval(pure):
+    """Where looks settle the rank at the number just below the interval, the first number within it is right, too."""
+    rows, groups = 5_000, 300
+    leaf = np.random.default_rng(8).integers(0, 17, (groups, rows))
+    key, count = np.unique((np.arange(groups)[:, None] << 5) + leaf, return_counts=True)
+    ranks = Ranks.of(key >> 5, key & 31, count, groups=groups, leaves_log2=5)
+    asked = QuantileGoal(0.75, 0, 16, 5, rank=0.49, whole=True)
+    if pure:
+        state = QuantileChains(asked, 0.05, 1 << 44).run(ShownRanks(ranks, 1, seeded(1)).show, groups=groups)
+    else:
+        noisy = NoisyRanks(ranks, asked, seeded(1))
+        state = QuantileBisection(asked, 0.05, 1 << 55).run(noisy.measure, noisy.measure_count, groups=groups)
+
+    assert state.met.all()
+    assert (state.lower <= state.value).all()
+    assert (state.value <= state.upper).all()

@@ -322,7 +322,8 @@ def state_of(asked: QuantileGoal, run: FinishedRun) -> QuantileState:
     low, high = np.where(leaf, run.least, run.low), np.where(leaf, run.least, run.high)
     least, most = np.maximum(run.least, run.low - 1), np.minimum(run.most, run.high)
     chosen = np.maximum(np.minimum(run.middle, most), least)  # every threshold from least to most is right
-    value = np.where(run.good & ~leaf, asked.most(chosen), asked.middle(low, high))
+    shown = np.maximum(asked.most(chosen), asked.least(run.low))  # where threshold t is right, so is leaf t + 1
+    value = np.where(run.good & ~leaf, shown, asked.middle(low, high))
     met = by_rank | run.within(np.arange(len(run.low)))
     paid = run.trail.paid
     return QuantileState(value, lower, upper, met, paid, by_rank, run.rows, run.goal, run.waits, run.spent, run.trail)

@@ -11,13 +11,14 @@ import numpy as np
 from farthing.accuracy.joint_chains import JointChains
 from farthing.accuracy.joint_quantiles import JointQuantiles
 from farthing.accuracy.quantile_bisection import QuantileBisection
-from farthing.accuracy.quantile_choice import compare
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, worst_cost
 from farthing.mechanisms.laplace import MOST_FARTHINGS
-from farthing.planning.quantile import TYPICAL_ROWS
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, goal_of
 from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Quantile
+
+TYPICAL_ROWS: Final = 10_000
+"""The group size for which several quantiles at once and each by itself are compared: a public guess."""
 
 MOST: Final = 20
 """So many quantiles are looked for at once: the work grows with the subsets that are looked at."""
@@ -206,10 +207,9 @@ def cheaper_together(frame: Frame) -> bool:
         return search.typical(TYPICAL_ROWS) < sum(one.typical(TYPICAL_ROWS) for one in search.plans)
     asked, most = goals(frame), MOST_GRAINS
     coin = Coin(frame.gaussian, 1, 1)
-    prices = [compare(QuantileBisection(one, frame.beta, most), coin.currency, rows=TYPICAL_ROWS) for one in asked]
-    alone = [each.descent if each.cheaper == "descent" else each.exponential for each in prices]
+    alone = [coin.loss(QuantileBisection(one, frame.beta, most).typical(TYPICAL_ROWS)) for one in asked]
     together = coin.loss(JointQuantiles(asked, frame.beta, most).typical(TYPICAL_ROWS))
-    return together.farthings < sum(each.farthings for each in alone if each is not None)
+    return together.farthings < sum(each.farthings for each in alone)
 
 
 def plan_joint_quantiles(frame: Frame, standing: JointStanding[JointTrail]) -> Plan[JointQuantilePricing]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from farthing.accuracy.quantile_bisection import QuantileBisection
-from farthing.accuracy.quantile_choice import ExponentialQuantile, compare
+from farthing.accuracy.quantile_choice import ExponentialQuantile
 from farthing.accuracy.quantile_ranks import WHOLE, QuantileGoal
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
@@ -33,16 +33,10 @@ if TYPE_CHECKING:
     from farthing.planning.quantile_sought import QuantileFound, QuantileStanding
     from farthing.privacy.loss import Booked
 
-TYPICAL_ROWS: Final = 10_000
-"""The group size for which the two roads are compared: a public guess."""
-
 MOST_SPREAD: Final = 1 << 40
 """The furthest that one unit may move ranks, in 2^-20 rows, for a private choice."""
 
 _HELD: Final = (1 << 63) - 1  # grains that can be counted
-
-COUNT_SHARE: Final = 10
-"""The exponential mechanism's count may use one part in so many of the cap."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,13 +95,12 @@ class QuantileBisectionPricing:
 
 @dataclass(frozen=True, slots=True)
 class QuantileChoicePricing:
-    """One noisy count, and one private choice among the leaves of the range.
+    """One private choice among the leaves of the range, at a named loss.
 
     Attributes:
         asked: the aggregate in words.
         quantile: the mechanism.
-        count: the price of the count a group, in grains; 0 for none, as of every named loss.
-        most: the most that the choice may pay a group, in farthings of epsilon.
+        most: what the choice pays a group, in farthings of epsilon.
         currency: of the books.
         max_groups: the most groups that one unit can move.
         sought: what is looked for.
@@ -115,7 +108,6 @@ class QuantileChoicePricing:
 
     asked: str
     quantile: ExponentialQuantile
-    count: int
     most: int
     currency: type[Booked]
     max_groups: int
@@ -124,8 +116,7 @@ class QuantileChoicePricing:
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
-        chosen = f"{self.asked} chosen by the exponential mechanism"
-        return ("the count, with noise", chosen) if self.count else (chosen,)
+        return (f"{self.asked} chosen by the exponential mechanism",)
 
     @property
     def gives_up(self) -> bool:
@@ -133,19 +124,14 @@ class QuantileChoicePricing:
         return False
 
     def loss(self, farthings: int) -> Booked:
-        """Return the loss of a unit in all its groups, of the count and of a choice at these farthings a group."""
+        """Return the loss of a unit in all its groups, of a choice at these farthings a group."""
         if self.currency is Pure:
-            return Pure.of_farthings((self.count + farthings) * self.max_groups)
-        chosen = choices(BoundedRange.of_amount(farthings * FARTHING), self.max_groups, self.currency)
-        counted = Coin(self.currency, self.max_groups, 1).loss(self.count * self.max_groups)  # type: ignore[arg-type]  # not Pure
-        return chosen + counted
+            return Pure.of_farthings(farthings * self.max_groups)
+        return choices(BoundedRange.of_amount(farthings * FARTHING), self.max_groups, self.currency)
 
-    def price(self, size: float) -> Booked:
-        """Return about what the members of a group of this many rows would pay."""
-        if not self.count:
-            return replace(self, max_groups=1).loss(self.most)
-        rows = max(1.0, self.quantile.asked.slack * max(1.0, size))
-        return replace(self, max_groups=1).loss(min(self.most, self.quantile.price(rows, beta=self.sought.beta / 2)))
+    def price(self, size: float) -> Booked:  # noqa: ARG002  # all groups are chosen for alike
+        """Return what the members of a group of this many rows would pay."""
+        return replace(self, max_groups=1).loss(self.most)
 
     def width(self, size: float) -> float:  # noqa: ARG002  # the promise is about ranks
         """Return infinity: the promise is about ranks."""
@@ -205,7 +191,7 @@ def _worst(pricing: QuantileBisectionPricing, groups: int) -> tuple[int, int]:
 
 
 def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
-    """Return the cheaper of the two roads; the one that was taken before, where it can be gone on from."""
+    """Return how a quantile is found: by a search to a target, by one private choice at a named loss."""
     query = frame.query
     aggregate = query.aggregate
     assert isinstance(aggregate, Quantile)  # noqa: S101  # callers plan quantiles
@@ -228,10 +214,7 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
     sought = QuantileSought(asked.rank, relative, absolute, frame.beta, descent.cap_grains, frame.spend, asked.steps)
     served = standing.served(sought)
     bisection = QuantileBisectionPricing(str(aggregate), descent, coin, sought, standing.trail, served)
-    if target is not None or standing.trail is not None:
-        return _within_what_is_left(bisection, frame)
-    cheaper = compare(descent, coin.currency, rows=TYPICAL_ROWS, max_groups=query.max_groups).cheaper
-    return bisection if cheaper == "descent" else _choice(bisection, cap)
+    return _within_what_is_left(bisection, frame)
 
 
 def _level(frame: Frame, coin: Coin, held: Trail | None) -> int:
@@ -275,7 +258,7 @@ def _named(frame: Frame, mechanism: ExponentialQuantile, cap: Booked) -> Quantil
     """Return one choice that a named loss is spent on whole, without a count."""
     query, currency = frame.query, frame.budget.currency
     sought = QuantileSought(0.0, 0.0, 0.0, frame.beta, cap.farthings)
-    made = QuantileChoicePricing(str(query.aggregate), mechanism, 0, 1, currency, query.max_groups, sought)
+    made = QuantileChoicePricing(str(query.aggregate), mechanism, 1, currency, query.max_groups, sought)
     return replace(made, most=_largest(made, cap))
 
 
@@ -288,14 +271,3 @@ def _largest(made: QuantileChoicePricing, cap: Booked) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if made.loss(middle) <= cap else (low, middle)
     return low
-
-
-def _choice(bisection: QuantileBisectionPricing, cap: Booked) -> QuantilePricing:
-    """Return the exponential mechanism's road, with as large a choice as the cap allows; the other where none fits."""
-    descent, coin = bisection.descent, bisection.coin
-    count = min(descent.count_grains(TYPICAL_ROWS), max(1, descent.cap_grains // COUNT_SHARE))
-    mechanism = ExponentialQuantile(descent.asked)
-    made = QuantileChoicePricing(bisection.asked, mechanism, count, 1, coin.currency, coin.max_groups, bisection.sought)
-    if made.loss(1) > cap or mechanism.spread > MOST_SPREAD:
-        return bisection
-    return replace(made, most=_largest(made, cap))

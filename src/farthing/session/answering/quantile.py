@@ -12,8 +12,7 @@ from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.quantile_chains import ShownRanks
 from farthing.accuracy.quantile_ranks import NoisyRanks, Ranks
 from farthing.accuracy.quantile_trail import Trail
-from farthing.accuracy.stop_rule import two_sided
-from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured, worst_cost
+from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.quantile import (
     QuantileBisectionPricing,
     QuantileChoicePricing,
@@ -323,41 +322,21 @@ def searched(pricing: QuantileChainsPricing, ranks: Ranks, watcher: Watcher | No
 def chosen(pricing: QuantileChoicePricing, ranks: Ranks) -> tuple[QuantileFound, Booked, NDArray[np.float64]]:
     """Choose a quantile of every group by the exponential mechanism, and return it, its price and each group's own.
 
-    The count tells how large an epsilon the rank target needs; all groups are chosen for at the largest of these.
-
-    Guarantee: as the sum of its parts, in each of a unit's groups: one count, one choice.
-    Proof: docs/proofs/accuracy.quantile_bisection.md; the choice's price follows from the released count.
+    Guarantee: as the mechanism, in each of a unit's groups: one choice.
+    Proof: docs/proofs/accuracy.quantile_bisection.md.
     Assumes: as `accuracy.quantile_choice.ExponentialQuantile`.
-    Rounds: the price up to whole farthings.
+    Rounds: nothing.
     """
-    quantile, beta = pricing.quantile, pricing.sought.beta / 2
+    quantile = pricing.quantile
     ends = np.full(ranks.groups, quantile.asked.lower), np.full(ranks.groups, quantile.asked.upper)
-    own = np.full(ranks.groups, float(_one(pricing, pricing.most).value) * (1 + 2.0**-50))
-    if not pricing.count:
-        value = quantile.values(quantile.choose(ranks, pricing.most))
-        met = np.ones(ranks.groups, np.bool_)
-        return QuantileFound(pricing.sought, value, *ends, met, ~met), pricing.loss(pricing.most), own
-    least = _least_rows(pricing, ranks, beta)
-    wanted = max(quantile.price(max(1.0, quantile.asked.slack * rows), beta=beta) for rows in least.tolist())
-    farthings = min(pricing.most, wanted)
-    value = quantile.values(quantile.choose(ranks, farthings))
-    met = quantile.rows_off(farthings, beta=beta) <= quantile.asked.slack * least
-    own = np.full(ranks.groups, float(_one(pricing, farthings).value) * (1 + 2.0**-50))
-    return QuantileFound(pricing.sought, value, *ends, met, met), pricing.loss(farthings), own
+    own = np.full(ranks.groups, float(_one(pricing).value) * (1 + 2.0**-50))
+    value = quantile.values(quantile.choose(ranks, pricing.most))
+    met = np.ones(ranks.groups, np.bool_)
+    return QuantileFound(pricing.sought, value, *ends, met, ~met), pricing.loss(pricing.most), own
 
 
-def _one(pricing: QuantileChoicePricing, farthings: int) -> Booked:
+def _one(pricing: QuantileChoicePricing) -> Booked:
     """Return the loss of a unit in one group."""
     if pricing.currency is Pure:
-        return Pure.of_farthings(pricing.count + farthings)
-    counted = pricing.currency.of_amount(pricing.count * GRAIN / (1 if pricing.currency.parameter == "mu" else 2))
-    return BoundedRange.of_amount(farthings * FARTHING).to(pricing.currency) + counted
-
-
-def _least_rows(pricing: QuantileChoicePricing, ranks: Ranks, beta: float) -> NDArray[np.float64]:
-    """Return what the rows of each group are at least, from a noisy count."""
-    max_rows = pricing.quantile.asked.max_rows
-    lane = GaussianMeasurements(ranks.rows, max_rows)
-    grains = np.full(ranks.groups, pricing.count, np.int64)
-    shown = lane.measure(Measured.nothing(ranks.groups), grains).values
-    return np.asarray(shown - two_sided(beta) * max_rows / np.sqrt(pricing.count * float(GRAIN)))
+        return Pure.of_farthings(pricing.most)
+    return BoundedRange.of_amount(pricing.most * FARTHING).to(pricing.currency)

@@ -110,6 +110,14 @@ def test_every_aggregate_is_on_the_page_of_sql():
     assert set() == {name for name in NAMES if not re.search(rf"`{name}\b", page)}
 
 
+@pytest.mark.parametrize("aggregate", ["MEDIAN", "SUM", "AVG"])
+def test_a_bound_of_minus_zero_is_zero(aggregate):
+    """A question is not paid twice for how its bound is written."""
+    found = {one(f"{aggregate}(CLAMP(fare, {zero}, 9))").aggregate.canonical() for zero in ("0", "-0.0", "0.0")}
+
+    assert 1 == len(found)
+
+
 def test_a_condition_of_one_aggregate_is_folded_into_its_value():
     """FILTER leaves the value out where the condition is not TRUE; COUNT(*) counts ones."""
     dear = Compare(FARE, Operator.GT, Literal(9))

@@ -244,7 +244,7 @@ class Aggregates:
         if kind not in NUMBER_TYPES:
             advice = "count where it holds: COUNT_IF(x)" if kind is Type.BOOLEAN else f"aggregate a number; {DECLARE}"
             raise self.reader.source.refuse(f"{parts.name} of a {kind}", advice, node)
-        lower, upper = self._bounds(parts, scalar, clamp)
+        lower, upper = (end + 0.0 for end in self._bounds(parts, scalar, clamp))  # -0.0 is 0.0: one question
         Total(scalar, lower, upper)  # refuses bounds that are not a range
         return scalar, (lower, upper), stripped
 

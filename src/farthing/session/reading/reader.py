@@ -257,7 +257,7 @@ class QuestionReader:
                 missing="" if (low, high) != (None, None) else "clamps",
             )
         Bounds(lower=low, upper=high)  # refuses what is not a range
-        return float(low), float(high)
+        return float(low) + 0.0, float(high) + 0.0  # -0.0 is 0.0: one question
 
     def _fanned(self, joins: tuple[Join, ...], bounds: Bounds) -> tuple[Join, ...]:
         """Return joins with the most rows that one row may become, which one row as unit needs declared."""

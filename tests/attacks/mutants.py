@@ -152,8 +152,8 @@ NUMBERS = (
     _one(
         "decimals told apart as whole numbers",
         "query/aggregates.py",
-        "whole = kind is Type.INTEGER and lower",
-        "whole = lower",
+        "whole = kind is Type.INTEGER and not lower",
+        "whole = not lower",
         "edges",
     ),
     _one(

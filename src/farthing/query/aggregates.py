@@ -291,7 +291,7 @@ class Quantile:
         65536
         """
         check_range(lower, upper)
-        whole = kind is Type.INTEGER and lower.is_integer() and upper.is_integer()
+        whole = kind is Type.INTEGER and not lower % 1 and not upper % 1
         if not whole or upper - lower >= 1 << LEAVES_LOG2 or max(abs(lower), abs(upper)) >= _MOST_EXACT:
             return cls(value, q, lower, upper)
         return cls(value, q, lower, upper, int(upper - lower).bit_length(), whole=True)

@@ -138,6 +138,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
+        "a whole number told as where the next one begins",
+        "whole numbers put on steps of their range",
+        "decimals told apart as whole numbers",
     ),
     "an honest system is not called broken": ("membership believes the shares that it assumes",),
     "whole scores and the promise of a relative error hold to their last digit": (

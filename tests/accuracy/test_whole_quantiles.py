@@ -1,11 +1,15 @@
 """Quantiles of whole numbers: each number is a leaf, ends are numbers, and promises hold as on any other grid."""
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from levels import ALPHA
 from scipy.stats import binom
 
+import farthing
 from farthing import Budget, Gdp, Session, Zcdp
 from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.quantile_bisection import QuantileBisection
@@ -107,6 +111,15 @@ def test_a_number_that_is_one_too_high_is_found(monkeypatch):
     state = found("cliff", 0.5, {"rank": 0.02}, pure=False)
 
     assert misses("cliff", 0.5, {"rank": 0.02}, state).sum() > binom.isf(ALPHA, GROUPS, BETA)
+
+
+def test_every_quantile_is_made_by_the_one_that_knows_its_type():
+    """No module makes a quantile but by `Quantile.of`, which decides on the leaves."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in Path(farthing.__file__).parent.rglob("*.py")]
+    calls = [ast.unparse(node.func) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    made = [call for call in calls if call.split(".")[0] == "Quantile"]
+
+    assert {"Quantile.of"} == set(made)
 
 
 def test_no_number_beyond_the_last_is_chosen():

@@ -1,4 +1,4 @@
-"""Plans of one quantile: a noisy bisection, or one choice by the exponential mechanism, whichever is cheaper.
+"""Plans of one quantile: a search to a target, or one choice by the exponential mechanism at a named loss.
 
 Under a pure budget it is a search through Laplace chains (`planning.quantile_chains`).
 """

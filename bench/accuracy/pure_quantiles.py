@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from quantiles import LEAVES_LOG2, leaves, ranks_of
+from quantiles import LEAVES_LOG2, VALUES, apart, leaves, ranks_of, true_and_half, windows
 
 from farthing.accuracy.joint_chains import ShownJointRanks
 from farthing.accuracy.laplace_sums import weighted_reach
@@ -28,7 +28,6 @@ BETA = 0.05
 ROWS = 10_000
 CAP = 1 << 43  # epsilon 8: nothing is cut short
 TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
-VALUES = ((0.5, 0.05, 0.0), (0.5, 0.2, 0.0), (0.9, 0.05, 0.0), (0.9, 0.2, 0.0), (0.5, 0.0, 655.0), (0.5, 0.0, 30.0))
 
 
 def found_at(q, rank, ranks, held=None, cap=CAP):
@@ -88,61 +87,31 @@ def within(q, relative, absolute, ranks, held=None):
     return plan, plan.run(ShownJointRanks(ranks, 1).show, groups=ranks.groups, held=held)
 
 
-def true_and_half(plan, values):
-    """Return the quantile of sorted values, and half of the width that the target leaves to an interval there."""
-    true = values[max(int(np.ceil(plan.centre * ROWS - 1e-9)) - 1, 0)]
-    return true, plan.absolute or plan.relative * true / (1 + plan.relative)
-
-
-def two_tests(plan, leaf):
+def two_tests(plan, leaf, target):
     """Return the epsilon of one who knows the values, and shows two thresholds as near as the target asks."""
-    far, last, paid = reach(plan.centre, np.array([BETA / 2]))[0], 2**LEAVES_LOG2 - 1, []
+    far, paid = reach(plan.centre, np.array([BETA / 2]))[0], []
     for values in np.sort(leaf[:50], axis=1):
-        true, half = true_and_half(plan, values)
-        low = np.unique(np.linspace(true - max(int(2 * half), 1), true - 1, 200).astype(int))
-        high = low + max(int(2 * half), 1)
-        below = plan.centre * ROWS - np.searchsorted(values, low, "right")
-        above = np.searchsorted(values, high, "right") - plan.centre * ROWS
+        below, above = windows(*target, values)
         with np.errstate(divide="ignore"):
-            each = np.where(low < 0, 0, far / np.maximum(below, 0)) + np.where(
-                high >= last, 0, far / np.maximum(above, 0)
-            )
-        paid.append(each.min())
+            paid.append((far / below + far / above).min())
     return float(np.mean(paid))
 
 
-def one_round(plan, leaf):
+def one_round(plan, leaf, target):
     """Return the epsilon of one who knows the values, and shows the three bins between two such thresholds once."""
-    last, share, chance, paid = 2**LEAVES_LOG2 - 1, plan.centre, np.array([BETA / 2]), []
+    share, chance, paid = plan.centre, np.array([BETA / 2]), []
     far = [weighted_reach(share, np.array([u]), np.array([3 - u]), chance, np.array([1e9]))[0] / 1e9 for u in (1, 2)]
     for values in np.sort(leaf[:50], axis=1):
-        true, half = true_and_half(plan, values)
-        low = np.unique(np.linspace(true - max(int(2 * half), 1), true - 1, 200).astype(int))
-        high = low + max(int(2 * half), 1)
-        below = share * ROWS - np.searchsorted(values, low, "right")
-        above = np.searchsorted(values, high, "right") - share * ROWS
+        below, above = windows(*target, values)
         with np.errstate(divide="ignore"):
-            each = np.maximum(
-                np.where(low < 0, 0, far[0] / np.maximum(below, 0)),
-                np.where(high >= last, 0, far[1] / np.maximum(above, 0)),
-            )
-        paid.append(each.min())
+            paid.append(np.maximum(far[0] / below, far[1] / above).min())
     return float(np.mean(paid))
 
 
-def least(plan, leaf):
+def least(leaf, target):
     """Return the mean epsilon that any rule pays: docs/proofs/accuracy.quantile_chains.md, "By value, the least"."""
-    share, paid = plan.centre, []
-    for values in np.sort(leaf[:50], axis=1):
-        true, _ = true_and_half(plan, values)
-        error = max(plan.absolute, plan.relative * true)
-        up = (true + error) / (1 - plan.relative) if plan.relative else true + 2 * error
-        down = (true - error) / (1 + plan.relative) if plan.relative else true - 2 * error
-        above = np.searchsorted(values, up, "right") - share * ROWS
-        below = share * ROWS - np.searchsorted(values, down - 1, "left")
-        far = np.floor(max(min(above, below), 0) / max(share, 1 - share)) + 1
-        paid.append(((1 - BETA) * np.log((1 - BETA) / BETA) - (1 - 2 * BETA)) / far)
-    return float(np.mean(paid))
+    price = (1 - BETA) * np.log((1 - BETA) / BETA) - (1 - 2 * BETA)
+    return float(np.mean([price / apart(*target, values) for values in np.sort(leaf[:50], axis=1)]))
 
 
 def by_value(kind, target, groups, rng):
@@ -155,23 +124,23 @@ def by_value(kind, target, groups, rng):
     for times in (4, 2, 1):
         _, chain = within(q, min(relative * times, 0.9), absolute * times, ranks, held)
         held = chain.trail
-    paid, both = state.paid * float(FARTHING), two_tests(plan, leaf)
-    once, any_rule = one_round(plan, leaf), least(plan, leaf)
+    paid, both = state.paid * float(FARTHING), two_tests(plan, leaf, target)
+    once, any_rule = one_round(plan, leaf, target), least(leaf, target)
     return {
         "data": kind, "q": q, "relative": relative, "absolute": absolute, "epsilon": float(paid.mean()),
         "half": float(np.median(paid)), "tests": float(paid.mean() / both), "half_tests": float(np.median(paid) / both),
-        "typical": float((paid * near(plan, leaf)).mean() / np.sqrt(2 * (plan.centre**2 + (1 - plan.centre) ** 2))),
+        "typical": float((paid * near(leaf, target)).mean() / np.sqrt(2 * (plan.centre**2 + (1 - plan.centre) ** 2))),
         "round": float(paid.mean() / once), "least": float(paid.mean() / any_rule),
         "refined": float(np.median(chain.paid) / np.median(state.paid)), "met": float(state.met.mean()),
         "misses": float(outside(state, leaf, plan).mean()), "refined_misses": float(outside(chain, leaf, plan).mean()),
     }  # fmt: skip
 
 
-def near(plan, leaf):
+def near(leaf, target):
     """Return how many rows are within the target of the quantile, on one side in the mean, in each group."""
     found = []
     for values in np.sort(leaf, axis=1):
-        true, half = true_and_half(plan, values)
+        true, half = true_and_half(*target, values)
         found.append((np.searchsorted(values, true + half, "right") - np.searchsorted(values, true - half, "left")) / 2)
     return np.array(found)
 

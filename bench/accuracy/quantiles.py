@@ -6,10 +6,14 @@ tells this place as surely); and the least that any rule pays that keeps the ran
 the mean, where they have a lump of rows more in one leaf near the quantile (proved: docs/proofs/limits.quantiles.md).
 Smooth, skewed and lumpy data, several quantiles and targets.
 
-    python bench/accuracy/quantiles.py [--quick] [--json FILE]
+    python bench/accuracy/quantiles.py [--quick] [--whole] [--values] [--json FILE]
 
 With `--whole`: what quantiles of whole numbers cost, each number being a leaf, over the one test and over the same on
 a grid of 2^16 equal steps, on which each number would be one of them and the others empty.
+
+With `--values`: what quantiles within a target of the value cost, over what somebody pays who knows all values and
+tests the two thresholds, as near as the target asks, that are cheapest, each once at half of what D is off there; over
+what any rule pays; and what a chain of ever sharper targets pays over asking for the sharpest at once.
 """
 
 from __future__ import annotations
@@ -46,6 +50,8 @@ VALUE_TARGETS = {
 }
 NUMBERS = ("ages", "visits", "ratings", "minutes")
 WHOLE_TARGETS = ((0.5, 0.02), (0.5, 0.15), (0.75, 0.05), (0.1, 0.03), (0.95, 0.01))
+VALUES = ((0.5, 0.05, 0.0), (0.5, 0.2, 0.0), (0.9, 0.05, 0.0), (0.9, 0.2, 0.0), (0.5, 0.0, 655.0), (0.5, 0.0, 30.0))
+CAP = 1 << 60
 TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
 
 
@@ -131,6 +137,88 @@ def whole_numbers(groups, rows):
     whole_values(groups, rows)
 
 
+def true_and_half(share, relative, absolute, values):
+    """Return the quantile of sorted values, and half of the width that the target leaves to an interval there."""
+    true = values[max(int(np.ceil(share * len(values) - 1e-9)) - 1, 0)]
+    return true, absolute or relative * true / (1 + relative)
+
+
+def windows(share, relative, absolute, values):
+    """Return by how many rows D is off at both ends of windows around the quantile; infinity at ends of the range."""
+    true, half = true_and_half(share, relative, absolute, values)
+    low = np.unique(np.linspace(true - max(int(2 * half), 1), true - 1, 200).astype(int))
+    high = low + max(int(2 * half), 1)
+    below = share * len(values) - np.searchsorted(values, low, "right")
+    above = np.searchsorted(values, high, "right") - share * len(values)
+    return np.where(low < 0, np.inf, np.maximum(below, 0)), np.where(high >= LEAVES - 1, np.inf, np.maximum(above, 0))
+
+
+def apart(share, relative, absolute, values):
+    """Return how many rows make data of which no value is within the target of both quantiles, at least."""
+    true, _ = true_and_half(share, relative, absolute, values)
+    error = max(absolute, relative * true)
+    up = (true + error) / (1 - relative) if relative else true + 2 * error
+    down = (true - error) / (1 + relative) if relative else true - 2 * error
+    above = np.searchsorted(values, up, "right") - share * len(values)
+    below = share * len(values) - np.searchsorted(values, down - 1, "left")
+    return np.floor(max(min(above, below), 0) / max(share, 1 - share)) + 1
+
+
+def by_value(groups, rows):
+    """Print what quantiles within a target of the value cost, and return the records."""
+    print("| data | q | target | mu | of two tests | half | 90 % | of any rule | refined | met | missed |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    rng, records = np.random.default_rng(8), []
+    for target in VALUES:
+        for kind in ("even", "skewed", "lumpy"):
+            each = valued(kind, target, groups, rows, rng)
+            records.append(each)
+            name = f"{100 * target[1]:g} %" if target[1] else f"{target[2] / LEAVES:.2%} of the range"
+            print(
+                f"| {kind} | {target[0]} | {name} | {each['mu']:.4f} | {each['tests']:.2f} | {each['half']:.1f} | "
+                f"{each['most']:.1f} | {each['least']:.0f} | {each['refined']:.2f} | {each['met']:.1%} | "
+                f"{each['misses']:.1%} |",
+                flush=True,
+            )
+    over = [each["half"] for each in records]
+    print(f"half of the groups: {np.mean(over):.2f} in the mean, {max(over):.2f} at most; {groups} runs a cell")
+    return records
+
+
+def valued(kind, target, groups, rows, rng):
+    """Return one record: cost by value against both tests and any rule, misses, and what a chain costs."""
+    q, relative, absolute = target
+    leaf = leaves(kind, groups, rows, rng)
+    noisy = NoisyRanks(ranks_of(leaf), QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2), seeded(7))
+
+    def ran(times, held):
+        wide = {"relative": min(relative * times, 0.9), "absolute": absolute * times}
+        plan = QuantileBisection(noisy.asked, BETA, CAP, **wide)
+        return plan.run(noisy.measure, noisy.measure_count, groups=groups, held=held)
+
+    state, chain = ran(1, None), None
+    for times in (4, 2, 1):
+        chain = ran(times, None if chain is None else chain.trail)
+    z, lane = -float(ndtri(BETA)), max(q, 1 - q)
+    tests, least = [], []
+    for values in np.sort(leaf, axis=1):
+        below, above = windows(q, relative, absolute, values)
+        with np.errstate(divide="ignore"):
+            tests.append((((2 * z * lane) ** 2) * (1 / below**2 + 1 / above**2)).min())
+        kl = (1 - 2 * BETA) * np.log((1 - BETA) / BETA)
+        least.append(2 * kl / apart(q, relative, absolute, values) ** 2)
+    paid, tests = state.paid * float(GRAIN), np.array(tests)
+    place = np.sort(leaf, axis=1)[:, int(np.ceil(q * rows - 1e-9)) - 1]
+    missed = [((one.lower > place + 1) | (one.upper < place)).mean() for one in (state, chain)]
+    return {
+        "data": kind, "q": q, "relative": relative, "absolute": absolute, "mu": float(np.sqrt(paid.mean())),
+        "tests": float((paid / tests).mean()), "half": float(np.median(paid / tests)),
+        "most": float(np.quantile(paid / tests, 0.9)), "least": float(np.median(paid / np.array(least))),
+        "refined": float(np.median(chain.paid) / np.median(state.paid)), "met": float(state.met.mean()),
+        "misses": float(max(missed)),
+    }  # fmt: skip
+
+
 def whole_values(questions, rows):
     """Print the same of targets of the value: ages in ranges and at quantiles that are drawn, 10 groups a question."""
     rng, paid = np.random.default_rng(5), {name: [] for name in VALUE_TARGETS}
@@ -145,7 +233,9 @@ def whole_values(questions, rows):
             each = []
             for asked, leaf in ((whole, ages), (steps, on_steps)):
                 noisy = NoisyRanks(ranks_of(leaf, asked.leaves_log2), asked, seeded(question))
-                state = QuantileBisection(asked, BETA, 1 << 55, **target).run(noisy.measure, groups=10)
+                state = QuantileBisection(asked, BETA, 1 << 55, **target).run(
+                    noisy.measure, noisy.measure_count, groups=10
+                )
                 each += [float(state.paid.mean()), float(state.met.mean())]
             paid[name].append(each)
     print("| target | of a grid, in the mean | 10 to 90 % of questions | met | met on a grid |")
@@ -213,10 +303,14 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--whole", action="store_true", help="whole numbers alone")
+    parser.add_argument("--values", action="store_true", help="targets of the value alone")
     given = parser.parse_args()
     groups, rows = (100, 2_000) if given.quick else (400, 10_000)
     if given.whole:
         whole_numbers(groups, rows)
+        return
+    if given.values:
+        by_value(groups, rows)
         return
     records = []
     for kind in ("even", "skewed", "lumpy"):

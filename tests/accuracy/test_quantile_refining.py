@@ -9,10 +9,11 @@ from levels import ALPHA
 from scipy.stats import binom
 from sweeps import sweep
 
+from farthing.accuracy import quantile_value_bets
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_rank_run import RankRun
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
-from farthing.accuracy.quantile_trail import LEVEL, LEVELS, LOOK, Trail, level_below, made_for
+from farthing.accuracy.quantile_trail import LOOK, ROUND, Trail, made_by_value, made_for
 from farthing.noise.bits import seeded
 
 BETA, CAP = 0.2, 1 << 60
@@ -136,7 +137,9 @@ def test_each_answer_of_a_chain_keeps_its_promise(kind, rows, q, targets):
 
 @pytest.mark.statistical
 def test_told_again_at_more_confidence_it_would_not(monkeypatch):
-    """The planted bug: what was decided at little confidence is kept at much of it, unpaid. It misses too often."""
+    """Planted bugs: what was decided at little confidence is kept at much of it, unpaid; a bet wins far more
+    than it may, and loses nothing. Both miss too often.
+    """
     leaf = values("even", 200, np.random.default_rng(53))
     ranks, plans = ranks_of(leaf), [descent(0.5, 0.95, absolute=4.0), descent(0.5, 0.001, absolute=4.0)]
     coarse, sure = chain(ranks, plans, 54)
@@ -145,7 +148,9 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
     assert misses(plans[1].asked, leaf, sure).sum() <= limit
     assert (sure.paid > coarse.paid).mean() > 0.8
     assert misses(plans[1].asked, leaf, coarse).sum() > limit
-    monkeypatch.setattr(QuantileBisection, "z", lambda _, look: np.full(np.shape(look), 1.0))
+    monkeypatch.setattr(
+        quantile_value_bets, "averaged", lambda total, held, _: np.where(total < 0, 2 * total**2 / held, 0.0)
+    )
     assert misses(plans[1].asked, leaf, chain(ranks, plans, 54)[1]).sum() > limit
 
 
@@ -166,23 +171,9 @@ def test_a_sharper_one_costs_the_difference(targets):
     assert afresh > 1.5 * at_once
 
 
-def test_another_way_drops_what_was_measured_and_not_what_was_paid():
-    """A threshold that takes the place of another one clears what lay behind it."""
-    trail, one = Trail.nothing(2), np.array([0, 1])
-    for depth, thresholds in enumerate(([7, 7], [3, 3], [1, 1])):
-        trail.meet(np.array([depth, depth]), np.array(thresholds), np.array([0, 0]), one)
-        trail.look(np.array([depth, depth]), np.array([5.0, 5.0]), LEVELS[[4, 4]], one)
-    trail.meet(np.array([1, 1]), np.array([11, 3]), np.array([2, 2]), one)
-
-    assert trail.thresholds.T.tolist() == [[7, 11, -1], [7, 3, 1]]
-    assert trail.grains[:, 0].tolist() == [LEVELS[4], 0, 0]
-    assert trail.starts[1].tolist() == [2, 0]
-    assert trail.paid.tolist() == [3 * LEVELS[4]] * 2
-
-
 def test_the_place_of_an_end_goes_on():
     """MIN is looked for elsewhere when its rank is sharper: what was measured for another rank is kept, and bet on up
-    to 1.5 times the slack, where the slack is known; a bisection begins again, and its price is kept.
+    to 1.5 times the slack, where the slack is known; a search by value begins again, and the price is kept.
     """
     trail, one = Trail.nothing(1), np.array([0])
     trail.grow(0)
@@ -190,9 +181,10 @@ def test_the_place_of_an_end_goes_on():
     trail.keep(one, np.array([7]), mine, counted, one, made_for(300, 0.1))
 
     assert {7} == {int(trail.only(kind).thresholds[0, 0]) for kind in (LOOK + 300, LOOK + 200, made_for(200, 0.05))}
-    assert trail.only(LEVEL).thresholds.tolist() == [[-1]]
-    assert trail.only(LEVEL).counted.tolist() == [[0]]
-    assert trail.only(LEVEL).paid.tolist() == [50]
+    for other in (ROUND, int(made_by_value(0, np.int64(0)))):
+        assert trail.only(other).thresholds.tolist() == [[-1]]
+        assert trail.only(other).counted.tolist() == [[0]]
+        assert trail.only(other).paid.tolist() == [50]
 
     def aside(rank, kind):
         trail.kinds[:] = kind
@@ -202,11 +194,3 @@ def test_the_place_of_an_end_goes_on():
     assert [aside(0.2, made_for(steps + 9, slack)) for slack in (0.1, 0.149, 0.151)] == [False, False, True]
     assert [aside(0.2, made_for(steps, slack)) for slack in (0.151, 0.249, 0.251)] == [False, False, True]
     assert [aside(0.2, LOOK + other) for other in (steps, steps + 9)] == [False, True]
-
-
-def test_levels_are_the_same_for_every_question():
-    """They rise by half, from the first look to all that there is."""
-    assert LEVELS[0] == 16
-    assert LEVELS[-1] == 1 << 62
-    assert (LEVELS[1:-1] == LEVELS[:-2] + LEVELS[:-2] // 2).all()
-    assert (LEVELS[level_below(LEVELS)] == LEVELS).all()

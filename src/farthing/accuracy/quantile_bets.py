@@ -155,6 +155,7 @@ class Ladder:
         high: log of what was won that this threshold, and so no lower one, is too high.
         low: that this threshold, and so no higher one, is too low.
         outside: float64[places + 1, groups], that the quantile is not among the leaves between two places.
+        order: int64[places, groups], the rows of the places before they were put in order.
     """
 
     thresholds: Int64
@@ -163,6 +164,7 @@ class Ladder:
     high: Float64
     low: Float64
     outside: Float64
+    order: Int64
 
     @classmethod
     def of(cls, places: Places, at: Int64) -> Ladder:
@@ -189,6 +191,7 @@ class Ladder:
             high=np.minimum.accumulate(above + np.minimum(lost_below, 0), axis=0),
             low=_from_above(below + np.minimum(lost_above, 0), np.minimum),
             outside=np.vstack([_from_above(past, np.add), zero]) + np.vstack([zero, np.add.accumulate(before, axis=0)]),
+            order=order,
         )
 
     def at(self, thresholds: Int64) -> tuple[Float64, Float64]:

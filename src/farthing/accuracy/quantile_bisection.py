@@ -1,12 +1,12 @@
-"""Quantiles at a named accuracy: a noisy bisection over the leaves of a value range, paid threshold by threshold.
+"""Quantiles at a named accuracy: a noisy search over the leaves of a value range, paid look by look.
 
 The q-quantile is the first leaf t at which D(t) = #(x <= t) - q n is no longer negative. At each threshold D is
-measured with Gaussian noise and refined in looks, until its sign is sure or |D| is surely within the rank target. Each
-step halves the range of the value; it stops when a threshold is good, or the range as narrow as was asked, or at the
-cap. What it measured is left behind (`Trail`): a sharper question goes the same way and pays for what is new.
+measured with Gaussian noise and refined in looks. What was measured is left behind (`Trail`): a sharper question reads
+it first and pays for what is new.
 
-Where a rank alone is asked for, a guess that may err chooses the thresholds (`quantile_scouts`), and bets on what they
-will show add up to a proof (`quantile_bets`, `quantile_rank_run`).
+A guess that may err chooses the thresholds: for a rank `quantile_scouts`, for a value `quantile_windows`. Bets on what
+the looks will show add up to a proof: `quantile_bets` and `quantile_rank_run`, `quantile_value_bets` and
+`quantile_value_run`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from farthing.accuracy.quantile_plan import one_sided, spent
 from farthing.accuracy.quantile_rank_run import RankRun
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
-from farthing.accuracy.quantile_run import Run
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, Trail
+from farthing.accuracy.quantile_value_run import ValueRun
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE
 
@@ -36,19 +35,18 @@ if TYPE_CHECKING:
     Measure = Callable[[Int64, Int64, Int64], Float64]
     MeasureCount = Callable[[Int64, Int64], Float64]
 
-COUNT_SHARE: Final = 0.1
-"""Part of beta that the count may use up."""
+INTERVAL_SHARE: Final = 0.1
+"""Part of beta that the interval may use up beside a rank; the rest is the rank's."""
 
-LAST_SHARE: Final = 0.6
-"""Part of a threshold's beta that is kept for its last look, where most of the money goes."""
+EITHER_SHARE: Final = 0.5
+"""The same where a rank or a value will do."""
 
 TYPICAL: Final = 23.0
 """About what a search by rank needs, with its count, on even data: information times the squared slack."""
 
-MOST_WIDTH: Final = 0.25
-"""The count may be off by no more than this share of it."""
 
-_UP: Final = 1 + 1e-9
+NOISY: Final = 2.0
+"""A search by value pays about so many times what it would if noise were nought."""
 
 
 __all__ = ["FIRST_GRAINS", "NoisyRanks", "QuantileBisection", "QuantileGoal", "QuantileState", "Ranks", "Trail"]
@@ -86,7 +84,7 @@ class QuantileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuantileBisection:
-    """The plan of a noisy bisection, the same for all groups of a question.
+    """The plan of a noisy search, the same for all groups of a question.
 
     A group is done as soon as one of its targets is met: the rank of `asked`, or a value interval with half-width at
     most max(relative |value|, absolute).
@@ -147,7 +145,7 @@ class QuantileBisection:
     def run(
         self,
         measure: Measure,
-        measure_count: MeasureCount | None = None,
+        measure_count: MeasureCount,
         *,
         groups: int,
         held: Trail | None = None,
@@ -161,21 +159,14 @@ class QuantileBisection:
                 groups, in rows: `Ranks.lane` of sensitivity `asked.lane_sensitivity`, times 2^-20, plus noise of
                 standard deviation sensitivity / sqrt(grains 2^-56).
             measure_count: (grains, groups) -> float64[n], fresh noisy rows of these groups, of sensitivity
-                `asked.max_rows`; needed with a rank target.
+                `asked.max_rows`.
             groups: how many.
             held: what earlier runs of this question measured.
             settled: bool[groups], groups that are left alone.
             progress: called after each round of looks as progress(looks, groups, done, widest half-width).
         """
-        if self.asked.rank and measure_count is None:
-            raise InvalidTarget(
-                "a rank target needs the count", rule="measure_count", got="none", next_step="pass measure_count"
-            )
         trail = Trail.nothing(groups) if held is None else held
-        run = (RankRun if self.scouts else Run).of(
-            self, trail, _none_of(groups) if settled is None else settled, measure, measure_count
-        )
-        run.begin()
+        run = self._run(trail, _none_of(groups) if settled is None else settled, measure, measure_count)
         looks = 0
         while (active := np.flatnonzero(run.active)).size:
             run.look(active)
@@ -187,39 +178,30 @@ class QuantileBisection:
 
     def replayed(self, held: Trail, settled: Flags) -> QuantileState:
         """Return what a run comes to without measuring anything: for groups that wait, how far it leads."""
-        run = (RankRun if self.scouts else Run).of(self, held, settled, None, None)
-        run.begin()
+        run = self._run(held, settled, None, None)
         while (active := np.flatnonzero(run.active)).size:
             run.look(active)
         return self.state(run)
 
-    def state(self, run: Run | RankRun) -> QuantileState:
+    def _run(self, held: Trail, settled: Flags, measure: Measure | None, measure_count: MeasureCount | None) -> RankRun:
+        """Return the start of a run."""
+        return (RankRun if self.by_rank else ValueRun).of(self, held, settled, measure, measure_count)
+
+    def state(self, run: RankRun) -> QuantileState:
         """Return what there is to tell."""
         return state_of(self.asked, run)
 
-    def z(self, look: Int64) -> Float64:
-        """Return the one-sided critical values of a threshold's early looks, counted from 0."""
-        share = self.beta * self._descending / self.asked.leaves_log2 * (1 - LAST_SHARE)
-        return one_sided(spent(share, look))
-
-    def z_count(self, attempt: int) -> float:
-        """Return the one-sided critical value of the count's attempts, counted from 0."""
-        return float(one_sided(spent(self.beta * COUNT_SHARE, attempt)))
-
     @property
-    def z_last(self) -> float:
-        """The one-sided critical value of a threshold's last look."""
-        return float(one_sided(self.beta * self._descending / self.asked.leaves_log2 * LAST_SHARE))
-
-    @property
-    def scouts(self) -> bool:
-        """Whether a search chooses the thresholds: where it is the rank alone that is asked for."""
+    def by_rank(self) -> bool:
+        """Whether it is the rank alone that is asked for."""
         return bool(self.asked.rank) and not (self.relative or self.absolute)
 
     @property
-    def _descending(self) -> float:
-        """Return the part of beta that the thresholds share."""
-        return 1 - COUNT_SHARE if self.asked.rank else 1.0
+    def interval_share(self) -> float:
+        """The part of beta that the interval may use up."""
+        if not self.asked.rank:
+            return 1.0
+        return INTERVAL_SHARE if self.by_rank else EITHER_SHARE
 
     @property
     def per_grain(self) -> float:
@@ -247,23 +229,6 @@ class QuantileBisection:
         return (1 + self.count_share) ** 2
 
     @property
-    def count_width(self) -> float:
-        """How far the count may be off, as a share of it: where a better one would cost what it saves."""
-        counted = self.asked.slack * self.asked.max_rows
-        return float(min(MOST_WIDTH, (counted / (2 * self.asked.lane_sensitivity / WHOLE)) ** (2 / 3)))
-
-    def last_grains(self, slack: Float64) -> Int64:
-        """Return the grains whose half-width is half of the slack, in rows: they settle any threshold."""
-        with np.errstate(divide="ignore", over="ignore"):
-            grains = np.ceil((2 * self.z_last / slack) ** 2 / self.per_grain * _UP)
-        return np.minimum(grains, float(MOST_GRAINS)).astype(np.int64)
-
-    def count_grains(self, rows: int) -> int:
-        """Return the grains that count a group of so many rows as well as its rank target is worth."""
-        z = self.z_count(0)
-        return min(math.ceil((z / (self.count_width * rows)) ** 2 / self.count_per_grain), MOST_GRAINS)
-
-    @property
     def worst(self) -> int:
         """The most that a group pays: its cap, since nothing is known of its rows beforehand."""
         return self.cap_grains
@@ -276,7 +241,7 @@ class QuantileBisection:
         >>> 2 < few / many < 8
         True
         """
-        if self.scouts:
+        if self.by_rank:
             grains = TYPICAL * self.beside_count / (self.asked.slack * max(rows, 1)) ** 2 / self.per_grain
             return math.ceil(min(grains, float(MOST_GRAINS)))
         share = self.asked.lane_steps / WHOLE - 0.37 / self.asked.leaves
@@ -287,7 +252,7 @@ class QuantileBisection:
         def full(_grains: Int64, groups: Int64) -> Float64:
             return np.full(len(groups), float(rows))
 
-        return int(self.run(evenly, full, groups=1).paid[0])
+        return math.ceil(min(NOISY * int(self.run(evenly, full, groups=1).paid[0]), float(MOST_GRAINS)))
 
 
 def _none_of(groups: int) -> Flags:

@@ -377,7 +377,7 @@ class QuantileChainRun:
         information, off = (np.take_along_axis(each, order, axis=0) for each in (self._information(at), self._off(at)))
         none, ends = np.zeros_like(off), np.zeros((len(off) + 1, len(at)))
         met = np.take_along_axis(met, order, axis=0)
-        ladder = Ladder(met, information, np.nan_to_num(off) * information, none, none, ends)
+        ladder = Ladder(met, information, np.nan_to_num(off) * information, none, none, ends, order)
         rows, below = self.rows[at], -self.plan.centre * self.rows[at]
         ends_off, leaves = (below, below + rows), self.plan.asked.leaves
         return Scouts(ladder, slack, rows, off, ends_off, none, none, self.most[at], leaves, PACE)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.quantile_bisection import COUNT_SHARE, QuantileBisection
 from farthing.accuracy.quantile_ranks import WHOLE, QuantileGoal
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.exponential import BitSource, Exponential, choose_runs, uniform_below
-from farthing.mechanisms.gaussian import Coin
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
+from farthing.normal import ndtri
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
 from farthing.privacy.residue import choices
 from farthing.rounding import FARTHING
@@ -21,11 +21,18 @@ from farthing.rounding import FARTHING
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from farthing.accuracy.quantile_bisection import QuantileBisection
     from farthing.accuracy.quantile_ranks import Ranks
     from farthing.privacy.loss import Booked
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
+
+COUNT_SHARE: Final = 0.1
+"""Part of beta that the count beside a choice may use up."""
+
+MOST_WIDTH: Final = 0.25
+"""That count may be off by no more than this share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +160,7 @@ def compare(descent: QuantileBisection, currency: type[Booked], *, rows: int, ma
 
     A value target has one road only: the exponential mechanism promises ranks, not values.
 
+    >>> from farthing.accuracy.quantile_bisection import QuantileBisection
     >>> fine = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, leaves_log2=16, rank=0.1), beta=0.05, cap_grains=1 << 60)
     >>> coarse = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, leaves_log2=3, rank=0.1), beta=0.05, cap_grains=1 << 60)
     >>> [compare(plan, currency, rows=10_000).cheaper for plan in (fine, coarse) for currency in (Gdp, Zcdp, Pure)]
@@ -174,8 +182,16 @@ def compare(descent: QuantileBisection, currency: type[Booked], *, rows: int, ma
         return QuantilePrices("exponential", None, Pure.of_amount(chosen * max_groups))
     picked = choices(BoundedRange.of_amount(chosen), max_groups, currency)
     bisected = _gaussian(descent.typical(rows), currency, max_groups)
-    picked = picked + _gaussian(descent.count_grains(rows), currency, max_groups)
+    picked = picked + _gaussian(_count_grains(descent, rows), currency, max_groups)
     return QuantilePrices("descent" if bisected <= picked else "exponential", bisected, picked)
+
+
+def _count_grains(descent: QuantileBisection, rows: int) -> int:
+    """Return the grains that count a group of so many rows as well as its rank target is worth to one choice."""
+    counted = descent.asked.slack * descent.asked.max_rows
+    width = float(min(MOST_WIDTH, (counted / (2 * descent.asked.lane_sensitivity / WHOLE)) ** (2 / 3)))
+    z = -float(ndtri(descent.beta * COUNT_SHARE / 2))  # half of it: a count may take a second try
+    return min(math.ceil((z / (width * rows)) ** 2 / descent.count_per_grain), MOST_GRAINS)
 
 
 def _gaussian(grains: int, currency: type[Booked], max_groups: int) -> Gdp | Zcdp:

@@ -1,20 +1,11 @@
-"""What a run of a noisy bisection knows of its plan: the same for all groups of a question."""
+"""What a run of a noisy search knows of its plan: the same for all groups of a question."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
-from farthing.normal import ndtri
-
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from farthing.accuracy.quantile_ranks import QuantileGoal
-
-    Int64 = NDArray[np.int64]
-    Float64 = NDArray[np.float64]
 
 
 class BisectionPlan(Protocol):
@@ -45,12 +36,8 @@ class BisectionPlan(Protocol):
         """Whether groups that are too small for their target go on."""
 
     @property
-    def scouts(self) -> bool:
-        """Whether a search chooses the thresholds."""
-
-    @property
-    def z_last(self) -> float:
-        """The critical value of the first threshold's last look."""
+    def interval_share(self) -> float:
+        """The part of beta that the interval may use up."""
 
     @property
     def per_grain(self) -> float:
@@ -67,26 +54,3 @@ class BisectionPlan(Protocol):
     @property
     def beside_count(self) -> float:
         """How many times the grains a look by rank takes, with its count."""
-
-    @property
-    def count_width(self) -> float:
-        """How far a count may be off, as a share of it."""
-
-    def z(self, look: Int64) -> Float64:
-        """Return the critical values of looks at a threshold."""
-
-    def z_count(self, attempt: int) -> float:
-        """Return the critical value of a count."""
-
-    def last_grains(self, slack: Float64) -> Int64:
-        """Return the grains that settle a threshold."""
-
-
-def spent(beta: float, look: Int64 | int) -> Float64 | float:
-    """Return the share of beta for a look counted from 0: 1/2, 1/6, 1/12, ... add up to 1."""
-    return beta / ((look + 1) * (look + 2))
-
-
-def one_sided(chance: Float64 | float) -> Float64:
-    """Return the one-sided critical value that Gaussian noise passes with this chance."""
-    return np.asarray(-ndtri(chance))

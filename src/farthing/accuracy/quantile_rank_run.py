@@ -7,7 +7,7 @@ on from there: so it pays for no look twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Measure = Callable[[Int64, Int64, Int64], Float64]
     MeasureCount = Callable[[Int64, Int64], Float64]
-
-INTERVAL_SHARE: Final = 0.1
-"""Part of beta that the interval may use up; the rest is the rank's."""
 
 RATE: Final = 0.7
 """A bet on a rank wins this much for each row by which it is right, over the slack,"""
@@ -72,7 +69,9 @@ _ROUNDED: Final = 1 + 2.0**-19  # noise is put on a grid, and rounded up: its va
 
 @dataclass(slots=True)
 class RankRun:
-    """Where each group stands; all arrays have one entry a group, and mean the same as those of `quantile_run.Run`.
+    """Where each group stands; all arrays have one entry a group.
+
+    Without functions that measure, it goes as far as what is held leads: then `waits` says which groups need more.
 
     Guarantee: with probability at least 1 - beta, no threshold that is too high is ever in `most` or below, none that
         is too low in `least` or above, and the quantile is always in `low` to `high`.
@@ -82,19 +81,19 @@ class RankRun:
     """
 
     plan: BisectionPlan
-    trail: Trail
+    trail: Trail  # its own: what was held, and what it adds
     measure: Measure | None
     measure_count: MeasureCount | None
     low: Int64
     high: Int64
-    spent: Int64
+    spent: Int64  # the grains that are read on this way
     rows: Float64  # the count, as far as known
     goal: Float64  # the D that is looked for, in rows: 0 but near the ends
     active: Flags
-    waits: Flags
-    good: Flags
-    least: Int64
-    most: Int64
+    waits: Flags  # for a measurement that cannot be made
+    good: Flags  # the rank is within its target
+    least: Int64  # the first threshold that is not too low for the rank target
+    most: Int64  # the last one that is not too high
     depth: Int64  # looks that are behind
     middle: Int64  # the last threshold that was looked at
     places: Places
@@ -112,21 +111,10 @@ class RankRun:
         measure_count: MeasureCount | None,
     ) -> RankRun:
         """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
-        groups, leaves = len(held.paid), plan.asked.leaves
-        none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
-        return cls(
-            plan=plan, trail=held.only(_kind(plan)), measure=measure, measure_count=measure_count,
-            low=none.copy(), high=none + leaves - 1, spent=none.copy(), rows=nothing + np.nan, goal=nothing.copy(),
-            active=~settled, waits=no.copy(), good=no.copy(), least=none + leaves - 1, most=none - 1,
-            depth=none.copy(), middle=none.copy(), places=Places.none(groups),
-            aside=Places.none(groups), counted=nothing.copy(), total=nothing.copy(),
-        )  # fmt: skip
-
-    def begin(self) -> None:
-        """Nothing is known before the first look."""
+        return cls(**started(plan, held.only(_kind(plan)), settled, measure, measure_count))
 
     def within(self, at: Int64) -> Flags:
-        """Return no group: there is no value target."""
+        """Return where every number in the range is within the value target of its middle; nowhere without one."""
         return np.zeros(len(at), np.bool_)
 
     def look(self, at: Int64) -> None:
@@ -166,7 +154,11 @@ class RankRun:
 
     def keep(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
         """Keep the next look of groups as it was measured: a fresh D and a fresh count, each with its grains."""
-        self.trail.keep(self.depth[at], place, ranks, counts, at, _kind(self.plan))
+        self.trail.keep(self.depth[at], place, ranks, counts, at, self._made_for(at))
+
+    def _made_for(self, at: Int64) -> int | Int64:  # noqa: ARG002  # all looks are made for the same
+        """Return what the trail says of the next looks."""
+        return _kind(self.plan)
 
     def leave(self, at: Int64) -> None:
         """Give up groups that are too small for their target, as far as the count tells."""
@@ -216,7 +208,7 @@ class RankRun:
             return mean - share * count, np.asarray(known)
 
         surely = grains / (grains + 1.0) / _ROUNDED  # a look at several is told in whole grains, rounded down
-        if places is self.places:
+        if places is self.places and asked.rank:
             seen = (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack))
             self._bet_on_ranks(at, row, (fresh, np.asarray(surely)), seen)
         self._bet_on_sides(places, at, row, fresh, beyond(asked.beside))
@@ -279,15 +271,15 @@ class RankRun:
         self.most[at], self.least[at] = np.maximum(self.most[at], most), np.minimum(self.least[at], least)
         if not aside:
             self._narrow(at, ladder)
-        self.good[at] = self.least[at] <= self.most[at] + 1
+        self.good[at] = (self.least[at] <= self.most[at] + 1) & bool(self.plan.asked.rank)
         good = at[self.good[at]]
         self.low[good] = np.minimum(self.low[good], self.most[good] + 1)
         self.high[good] = np.maximum(self.high[good], self.least[good])
-        self.active[at] &= ~self.good[at] & (self.low[at] < self.high[at])
+        self.active[at] &= ~self.good[at] & (self.low[at] < self.high[at]) & ~self.within(at)
 
     def _narrow(self, at: Int64, ladder: Ladder) -> None:
         """Leave out leaves at both ends of the range that the quantile is not among."""
-        leaves, outside = self.plan.asked.leaves, ladder.outside >= -np.log(self.plan.beta * INTERVAL_SHARE)
+        leaves, outside = self.plan.asked.leaves, ladder.outside >= -np.log(self.plan.beta * self.plan.interval_share)
         upto = np.where(ladder.seen, ladder.thresholds, leaves - 1)
         ends, ones = np.vstack([upto, np.full((1, len(at)), leaves - 1)]), np.zeros((1, len(at)), np.int64)
         starts = np.vstack([ones, upto + 1])
@@ -300,16 +292,15 @@ class RankRun:
 
     @property
     def _odds(self) -> float:
-        """The logarithm of what bets on a rank have to win."""
-        return -float(np.log(self.plan.beta * (1 - INTERVAL_SHARE)))
+        """The logarithm of what bets on a rank have to win; infinity without a rank target."""
+        chance = self.plan.beta * (1 - self.plan.interval_share)
+        return -float(np.log(chance)) if chance else np.inf
 
     def next(self, at: Int64) -> tuple[Int64, Int64, Int64]:
         """Return the next threshold of each group, and the grains of D and of the count there."""
         plan = self.plan
         place, grains = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
-        known = self._clear(at)
-        held = np.round(self.counted[at] / plan.count_per_grain)
-        rows = np.maximum(AHEAD * held, min(FIRST_GRAINS, max(plan.cap_grains // 8, 1)))
+        known, rows = self._clear(at), self._rough(at)
         if known.any():
             found = self._scouts(at[known]).next()
             wanted = np.maximum(np.ceil(found.information / plan.per_grain), 1)
@@ -317,6 +308,11 @@ class RankRun:
             grains[known] = np.minimum(wanted, MOST_GRAINS // 2).astype(np.int64)
             rows[known] = np.where(found.bets, np.ceil(wanted * plan.count_share), 0)
         return place, grains, np.minimum(rows, MOST_GRAINS // 2).astype(np.int64)
+
+    def _rough(self, at: Int64) -> Float64:
+        """Return the grains of the next count of groups whose rows are not known yet."""
+        held = np.round(self.counted[at] / self.plan.count_per_grain)
+        return np.maximum(AHEAD * held, min(FIRST_GRAINS, max(self.plan.cap_grains // 8, 1)))
 
     def _clear(self, at: Int64) -> Flags:
         """Return which groups' rows stand out from the noise."""
@@ -352,6 +348,21 @@ class RankRun:
         """Return the information, times the squared slack, until bets on ranks so far off have won enough."""
         rate = RATE * np.clip(FADE * (1 - part), 0.02, 1)
         return np.maximum(self._odds - held, 0) / np.maximum(rate * (1 - part) - rate**2 / 2, 1e-3) / STAKE
+
+
+def started(
+    plan: BisectionPlan, trail: Trail, settled: Flags, measure: Measure | None, measure_count: MeasureCount | None
+) -> dict[str, Any]:
+    """Return where each group stands at the start of a run: the whole range, nothing read."""
+    groups, leaves = len(trail.paid), plan.asked.leaves
+    none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
+    return {
+        "plan": plan, "trail": trail, "measure": measure, "measure_count": measure_count,
+        "low": none.copy(), "high": none + leaves - 1, "spent": none.copy(), "rows": nothing + np.nan,
+        "goal": nothing.copy(), "active": ~settled, "waits": no.copy(), "good": no.copy(), "least": none + leaves - 1,
+        "most": none - 1, "depth": none.copy(), "middle": none.copy(), "places": Places.none(groups),
+        "aside": Places.none(groups), "counted": nothing.copy(), "total": nothing.copy(),
+    }  # fmt: skip
 
 
 def _kind(plan: BisectionPlan) -> int:

@@ -14,9 +14,9 @@ import numpy as np
 
 from farthing.accuracy.laplace_sums import weighted_reach
 from farthing.accuracy.quantile_chain_run import CLEARLY, FIRST, HOPELESS, LEVELS, STEPS
-from farthing.accuracy.quantile_rounds import NONE, SURE, NearPair, SeenPlaces, ValueTarget
-from farthing.accuracy.quantile_run import within
+from farthing.accuracy.quantile_rounds import NONE, SURE, NearPair, SeenPlaces
 from farthing.accuracy.quantile_trail import ROUND, ShownBins
+from farthing.accuracy.quantile_value import ValueTarget, within
 from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.rounding import FARTHING
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.quantile_run import within
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from farthing.accuracy.quantile_ranks import QuantileGoal
+    from farthing.accuracy.quantile_value import ValueTarget
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
@@ -44,32 +43,7 @@ WIDE: Final = 0.25
 NONE: Final = np.iinfo(np.int64).max
 """No threshold."""
 
-_EXACT: Final = 1e-9
 _FAR: Final = 1e18
-
-
-class ValueTarget(NamedTuple):
-    """How near the value is to be: the goal with its range, and the errors allowed."""
-
-    asked: QuantileGoal
-    relative: float
-    absolute: float
-
-    def last(self, place: Int64) -> Int64:
-        """Return the last threshold that is near enough to these: the leaves between are within the target; one is.
-
-        >>> from farthing.accuracy.quantile_ranks import QuantileGoal
-        >>> ValueTarget(QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=10), 0.1, 0.0).last(np.array([-1, 99])).tolist()
-        [0, 119]
-        """
-        asked = self.asked
-        lower = asked.least(place + 1)
-        upper = lower + 2 * self.absolute
-        upper = np.maximum(upper, np.where(lower > 0, lower * (1 + 2 * self.relative), lower / (1 + 2 * self.relative)))
-        last = np.floor((upper - asked.most(np.zeros_like(place))) / asked.step + _EXACT).astype(np.int64)
-        last = np.clip(last, place + 1, asked.leaves - 1)
-        near = within(lower, asked.most(last), self.relative, self.absolute)
-        return np.where(near, last, np.maximum(last - 1, place + 1))
 
 
 class NearPair(NamedTuple):

@@ -1,9 +1,6 @@
-"""What a noisy bisection measured on its way: released, and enough for a sharper question to go on from.
+"""What a search for a quantile measured on its way: released, and enough for a sharper question to go on from.
 
-Two kinds of things are measured of a group: its rows, in a few lanes (a rough count, then one lane for each try to
-count as well as the target is worth), and, at each threshold that was met, the rows below it. Each has a running mean
-and the information that it holds. At a threshold, looks are taken at *levels* that are the same for every question; so
-a later one takes them where an earlier one did, or beyond.
+Each look is kept as it was measured, with what it was made for; a later run reads them in the same order.
 """
 
 from __future__ import annotations
@@ -12,8 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-
-from farthing.mechanisms.gaussian import MOST_GRAINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +24,9 @@ FIRST_GRAINS: Final = 16
 """The first look where nothing is known: 2^-52 of mu^2, enough to see a sum of 10^8."""
 
 
-LEVEL: Final = 0
-"""What `kinds` says of a threshold of a bisection, whose measurements are added up;"""
-
 LOOK: Final = 1
-"""and, with the rank in steps of 2^-20 that was looked for added, of one look of a search by rank. The bits above
-tell the slack that it was made for, in steps of 2^-20; 0 where that is not known."""
+"""What `kinds` says, with the rank in steps of 2^-20 that was looked for added, of one look of a search by rank. The
+bits above tell the slack that it was made for, in steps of 2^-20; 0 where that is not known."""
 
 _SLACK_BIT: Final = 21
 _SOUGHT: Final = (1 << _SLACK_BIT) - 1
@@ -52,34 +44,34 @@ def made_for(steps: int, slack: float) -> int:
 ROUND: Final = 1 << 62
 """The same, without a slack, of a threshold of a round, of a search by value; `shown` says how many more follow."""
 
-_KIND: Final = ROUND | _SOUGHT
-"""The bits by which rows are of one kind: those of the slack do not matter."""
+VALUE: Final = 1 << 61
+"""The same, without a slack, of one look of a search by value that is to find a place;"""
+
+PAST: Final = 1 << 59
+"""with this, of one that is to prove that the quantile is past its threshold,"""
+
+BEFORE: Final = 1 << 60
+"""and with this, that it is not."""
+
+_KIND: Final = ROUND | VALUE | _SOUGHT
+"""The bits by which rows are of one kind: those of the slack, and of what a look is to prove, do not matter."""
 
 
 def _looks(kinds: Int64 | int) -> Flags:
     """Return which kinds are of looks of a search by rank."""
-    return np.asarray((np.asarray(kinds) >= LOOK) & (np.asarray(kinds) < ROUND))
+    return np.asarray((np.asarray(kinds) >= LOOK) & (np.asarray(kinds) < VALUE))
 
 
-def _levels() -> Int64:
-    """Return the levels: each one and a half times the one before, down to whole grains; the last is all there are."""
-    levels = [FIRST_GRAINS]
-    while levels[-1] + levels[-1] // 2 < MOST_GRAINS:
-        levels.append(levels[-1] + levels[-1] // 2)
-    return np.array([*levels, MOST_GRAINS], np.int64)
+def made_by_value(steps: int, side: Int64 | int, target: int = 0) -> Int64:
+    """Return the kinds of looks by value, for this rank in steps of 2^-20, each to prove a side: 1, -1, or 0 for none.
 
+    The code of the target that they are made for, of 20 bits, is kept where looks by rank keep their slack.
 
-LEVELS: Final = _levels()
-"""The grains at which a threshold is looked at, whatever is asked."""
-
-
-def level_below(grains: Int64) -> Int64:
-    """Return the places in LEVELS of the largest levels that are no larger than these grains; 0 for fewer.
-
-    >>> level_below(np.array([3, 16, 30, 1 << 62])).tolist() == [0, 0, 1, len(LEVELS) - 1]
+    >>> (made_by_value(3, np.array([0, 1, -1])) - VALUE - LOOK - 3).tolist() == [0, PAST, BEFORE]
     True
     """
-    return np.asarray(np.maximum(np.searchsorted(LEVELS, grains, "right") - 1, 0))
+    toward = np.where(np.asarray(side) > 0, PAST, 0) + np.where(np.asarray(side) < 0, BEFORE, 0)
+    return np.asarray(VALUE + LOOK + steps + (target << _SLACK_BIT) + toward)
 
 
 class ShownBins(NamedTuple):
@@ -101,15 +93,13 @@ class Trail:
     """Everything that was measured of the groups of one quantile, one column a group.
 
     Attributes:
-        counts: float64[lanes, groups], means of the rows; the first lane is the rough count.
-        counted: int64[lanes, groups], the grains that they hold.
-        thresholds: int64[depths, groups], the threshold that was met after so many others; -1 for none.
-        starts: int64[depths, groups], the place in LEVELS of the threshold's first look.
-        kinds: int64[depths, groups], `LEVEL`, or what `made_for` says: the rank that was looked for, and its slack.
-        means: float64[depths, groups], of D at the threshold, in rows.
-        grains: int64[depths, groups], the grains that they hold.
-        places: int64[depths, groups], the place in LEVELS of the last look at a level; -1 for none.
-        shown: float64[depths, groups], the mean at that look.
+        counts: float64[looks, groups], the rows that were counted with each look.
+        counted: int64[looks, groups], the grains of that.
+        thresholds: int64[looks, groups], where was looked; -1 for nowhere.
+        kinds: int64[looks, groups], what it was made for: `made_for`, `made_by_value`, or a round.
+        means: float64[looks, groups], D at the threshold, in rows; of a round, rows in a bin.
+        grains: int64[looks, groups], the grains of that.
+        starts, places, shown: what rounds say more; 0, -1 and 0 elsewhere.
         paid: int64[groups], all grains that a member of the group has ever paid, also for what is here no more.
     """
 
@@ -137,41 +127,6 @@ class Trail:
     def copy(self) -> Trail:
         """Return a trail that may be added to."""
         return Trail(*(getattr(self, name).copy() for name in self.__slots__))
-
-    def count(self, lane: int, fresh: Float64, grains: Int64, groups: Int64) -> None:
-        """Add fresh counts of some groups, each at so many grains, to a lane."""
-        self.grow_counts(lane)
-        held = self.counted[lane, groups] + grains
-        self.counts[lane, groups] += (fresh - self.counts[lane, groups]) * (grains / held)
-        self.counted[lane, groups] = held
-        self.paid[groups] += grains
-
-    def look(self, rows: Int64, fresh: Float64, grains: Int64, groups: Int64) -> None:
-        """Add fresh values of D at the thresholds of some groups, at these depths, each at so many grains."""
-        held = self.grains[rows, groups] + grains
-        self.means[rows, groups] += (fresh - self.means[rows, groups]) * (grains / held)
-        self.grains[rows, groups] = held
-        self.paid[groups] += grains
-        place = level_below(held)
-        at_level = LEVELS[place] == held
-        self.places[rows[at_level], groups[at_level]] = place[at_level]
-        self.shown[rows[at_level], groups[at_level]] = self.means[rows[at_level], groups[at_level]]
-
-    def meet(self, rows: Int64, thresholds: Int64, starts: Int64, groups: Int64) -> None:
-        """Let some groups meet thresholds at these depths; one that is new there takes the place of what was below.
-
-        What was measured on another way is dropped, not what was paid for it.
-        """
-        self._grow(int(rows.max(initial=-1)))
-        new = self.thresholds[rows, groups] != thresholds
-        for depth in range(int(rows[new].min(initial=len(self.thresholds))), len(self.thresholds)):
-            gone = groups[new & (rows <= depth)]
-            self.thresholds[depth, gone], self.starts[depth, gone] = -1, 0
-            self.kinds[depth, gone] = LEVEL
-            self.means[depth, gone], self.grains[depth, gone] = 0.0, 0
-            self.shown[depth, gone], self.places[depth, gone] = 0.0, -1
-        self.thresholds[rows[new], groups[new]] = thresholds[new]
-        self.starts[rows[new], groups[new]] = starts[new]
 
     def only(self, kind: int) -> Trail:
         """Return a trail that may be added to: of groups that hold rows of another kind, only the price is kept.
@@ -202,6 +157,10 @@ class Trail:
         """Return the slack that looks of some groups, at these depths, were made for; 0 where that is not known."""
         return np.asarray((self.kinds[rows, groups] >> _SLACK_BIT) / (1 << 20))
 
+    def targets(self, rows: Int64, groups: Int64) -> Int64:
+        """Return the codes of the targets that looks by value of some groups, at these depths, were made for."""
+        return np.asarray(self.kinds[rows, groups] >> _SLACK_BIT & (1 << 20) - 1)
+
     def moved(self, rows: Int64, groups: Int64, kind: int) -> Flags:
         """Return which looks of some groups, at these depths, were made for another rank than this kind's."""
         return np.asarray((self.kinds[rows, groups] ^ kind) & _SOUGHT != 0)
@@ -213,7 +172,7 @@ class Trail:
         ranks: tuple[Float64, Int64],
         counts: tuple[Float64, Int64],
         groups: Int64,
-        kind: int,
+        kind: int | Int64,
     ) -> None:
         """Keep one look of each of some groups: a fresh D at a threshold and a fresh count, each with its grains."""
         self.thresholds[rows, groups], self.kinds[rows, groups] = thresholds, kind
@@ -223,23 +182,15 @@ class Trail:
 
     def grow(self, depth: int) -> None:
         """Make room for a look."""
-        self.grow_counts(depth)
-        self._grow(depth)
-
-    def grow_counts(self, lane: int) -> None:
-        """Make room for a lane."""
-        while len(self.counts) <= lane:
-            self.counts = np.vstack([self.counts, np.zeros(len(self.paid))])
-            self.counted = np.vstack([self.counted, np.zeros(len(self.paid), np.int64)])
-
-    def _grow(self, depth: int) -> None:
-        """Make room for thresholds at a depth."""
+        none, nothing = np.zeros(len(self.paid), np.int64), np.zeros(len(self.paid))
+        while len(self.counts) <= depth:
+            self.counts = np.vstack([self.counts, nothing])
+            self.counted = np.vstack([self.counted, none])
         while len(self.thresholds) <= depth:
-            none = np.zeros(len(self.paid), np.int64)
             self.thresholds = np.vstack([self.thresholds, none - 1])
             self.starts = np.vstack([self.starts, none])
             self.kinds = np.vstack([self.kinds, none])
-            self.means = np.vstack([self.means, np.zeros(len(self.paid))])
+            self.means = np.vstack([self.means, nothing])
             self.grains = np.vstack([self.grains, none])
             self.places = np.vstack([self.places, none - 1])
-            self.shown = np.vstack([self.shown, np.zeros(len(self.paid))])
+            self.shown = np.vstack([self.shown, nothing])

@@ -71,9 +71,8 @@ class QuantileBisectionPricing:
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
-        count = ("the count, with Gaussian noise",) if self.descent.asked.rank else ()
-        number = "a few" if self.descent.scouts else f"at most {self.descent.asked.leaves_log2}"
-        return *count, f"{self.asked} by bisection: rows below {number} thresholds, with Gaussian noise"
+        search = f"{self.asked} by bisection: rows below a few thresholds, with Gaussian noise"
+        return "the count, with Gaussian noise", search
 
     @property
     def gives_up(self) -> bool:

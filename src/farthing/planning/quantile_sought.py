@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.accuracy.quantile_ranks import QuantileGoal
-from farthing.accuracy.quantile_run import within
+from farthing.accuracy.quantile_value import within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,354 @@
+"""Where to look next for the value of a quantile: a guess from what was seen, which promises nothing.
+
+Two thresholds that are as near as the target asks are a *window*. A search narrows down where D crosses 0: it looks at
+a place until it is clear on which side it lies, or until it is as well known as a window there needs. Then the cheapest
+window around that place is to be proved, each end by looks of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from farthing.accuracy.quantile_value_bets import LIKELY, STAKE, needed, of_stake
+from farthing.normal import ndtr
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.quantile_bets import Ladder
+    from farthing.accuracy.quantile_value import ValueTarget
+
+    Int64 = NDArray[np.int64]
+    Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+CLEAR: Final = 1.75
+"""A place is on one side where it is off by so many standard deviations."""
+
+RIPE: Final = 3.0
+"""It is known well enough at this information, times the square of how far D is off at the ends of a window there."""
+
+START: Final = 4.0
+"""The very first look has this information, times the squared rows;"""
+
+SPAN: Final = 10.0
+"""another first one this, times the squared span of D between the places beside it,"""
+
+GROWTH: Final = 0.55
+"""and each next one this part of what the place has."""
+
+FIRST: Final = 0.8
+"""The first look that proves an end has this part of what is likely to be needed;"""
+
+MOST_STEP: Final = 0.5
+"""another one adds at most this part of what the place has,"""
+
+LEAST_STEP: Final = 0.13
+"""and at least this."""
+
+NEW: Final = 2.0
+"""An end that is not to be proved yet counts as so many times as expensive."""
+
+DOUBT: Final = 0.5
+"""A window counts as more expensive by this power of how likely it holds the quantile,"""
+
+UNLIKELY: Final = 0.02
+"""which counts as this at least."""
+
+CURVE: Final = 0.25
+"""Between two places D is off a straight line by this part of how far it rises there, in the middle."""
+
+PARTS: Final = 8
+"""A window around a place may have any of so many parts of it on one side."""
+
+STRAIGHT: Final = 10.0
+"""Where D rises by fewer times what it is off at the ends of a window, a new place lies on the straight line,"""
+
+LEAST_PART: Final = 0.25
+"""but has at least this part of the range on either side."""
+
+USUAL: Final = 7.6
+"""An end is proved by about this information, times the square of how far D is off there;"""
+
+LUCKY: Final = 4.0
+"""seldom by less than this."""
+
+_EXACT: Final = 1e-9
+
+
+class NextLook(NamedTuple):
+    """Where to look next, how much information to add, and what for: one entry a group.
+
+    Attributes:
+        place: int64, the threshold.
+        information: float64.
+        side: int64, 1 to prove that the quantile is past the threshold, -1 that it is not, 0 to find a place.
+        least: float64, no less information than this is needed in all, whatever the rest turns out to be.
+        ends: float64, how far D is likely to be off at the ends of the best window.
+    """
+
+    place: Int64
+    information: Float64
+    side: Int64
+    least: Float64
+    ends: Float64
+
+
+class KnownBets(NamedTuple):
+    """What was bet on, in the order of the ladder: float64[places, groups].
+
+    Attributes:
+        information: of looks that were to prove a side.
+        first: of the first of them; 0 for none.
+        side: what that one was to prove.
+        past, before: log of what was won by bets that the quantile is past the place, and that it is not.
+    """
+
+    information: Float64
+    first: Float64
+    side: Float64
+    past: Float64
+    before: Float64
+
+
+class _Told(NamedTuple):
+    """What is told of thresholds: the last of the picture's places before each, whether a place is there, and D."""
+
+    after: Int64
+    here: Flags
+    off: Float64
+    variance: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """What the searches of some groups see.
+
+    Attributes:
+        ladder: the places that were looked at, and what was won there.
+        known: what was bet on there.
+        rows: float64[groups], the count, as far as known.
+        share: which part of the rows is looked for.
+        low, high: int64[groups], the last threshold that the quantile is past, and the first that it is not.
+        target: how near the value is to be.
+        odds: the logarithm of what has to be won to leave leaves out.
+    """
+
+    ladder: Ladder
+    known: KnownBets
+    rows: Float64
+    share: float
+    low: Int64
+    high: Int64
+    target: ValueTarget
+    odds: float
+
+    def next(self) -> NextLook:
+        """Return where to look next: at an end of the best window, or where D crosses 0."""
+        columns, low, high = self._columns, *self._windows
+        from_, upto = self._told(low), self._told(high)
+        costs = self._cost(-1, low, from_), self._cost(1, high, upto)
+        likely = np.maximum(self._chance(high, upto) - self._chance(low, from_), UNLIKELY)
+        ends = np.maximum(np.minimum(-from_.off, upto.off).max(axis=0), 1.0)
+        left, right, ripe, again = self._bracket(ends)
+        centre = np.where(ripe >= 0, self._places[ripe + 1, columns], -1)
+        holds = (low <= np.where(ripe >= 0, centre, left)) & (high >= np.where(ripe >= 0, centre, right))
+        best = np.where(holds, (costs[0] + costs[1]) / likely**DOUBT, np.inf).argmin(axis=0)
+        below, above = (each[best, columns] for each in costs)
+        proves = holds[best, columns] & np.isfinite(below + above) & (again < 0)
+        start = np.where((below > 0) & (above > 0), below <= above, below > 0)
+        end = np.where(start, low[best, columns], high[best, columns])
+        found = self._search(left, right, again, ends)
+        proof = self._proof(end, np.where(start, below, above))
+        place, information = (np.where(proves, mine, other) for mine, other in zip(proof, found, strict=True))
+        side = np.where(proves, np.where(start, 1, -1), 0)
+        return NextLook(place, information, side, self._least(left, right), ends)
+
+    @property
+    def _columns(self) -> Int64:
+        return np.arange(len(self.rows))
+
+    @property
+    def _last(self) -> int:
+        """The last threshold of the range."""
+        return self.target.asked.leaves - 1
+
+    @property
+    def _seen(self) -> Flags:
+        """Which places there are."""
+        return np.asarray(self.ladder.information > 0)
+
+    @cached_property
+    def _places(self) -> Int64:
+        """int64[places + 2, groups], the places with both ends of the range; none lies at the end."""
+        end = np.zeros((1, len(self.rows)), np.int64)
+        return np.vstack([end - 1, np.where(self._seen, self.ladder.thresholds, self._last), end + self._last])
+
+    @cached_property
+    def _variance(self) -> Float64:
+        """That of D at the places."""
+        with np.errstate(divide="ignore"):
+            inner = np.where(self._seen, 1 / self.ladder.information, 0.0)
+        end = np.zeros((1, len(self.rows)))
+        return np.vstack([end, inner, end]) + _EXACT
+
+    @cached_property
+    def _off(self) -> Float64:
+        """How far D seems to be off at the places: it rises, and what is known better decides."""
+        least = -self.share * self.rows
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inner = np.where(self._seen, self.ladder.totals / self.ladder.information, least + self.rows)
+        off = np.clip(np.vstack([least[None], inner, (least + self.rows)[None]]), least, least + self.rows)
+        falls = np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
+        off[:, falls] = rising(off[:, falls], self._variance[:, falls])
+        return np.asarray(off)
+
+    @cached_property
+    def _in_line(self) -> Int64:
+        """The places of all groups, one group after the other."""
+        return (self._places + (self._last + 3) * self._columns).T.ravel()
+
+    def _told(self, place: Int64) -> _Told:
+        """Return what is told of thresholds: a straight line between places, and what it may be off."""
+        columns, many = self._columns[None], len(self._places)
+        counted = np.searchsorted(self._in_line, place + (self._last + 3) * columns, "left") - many * columns
+        after = np.clip(counted - 1, 0, many - 2)
+        left, right = self._places[after, columns], self._places[after + 1, columns]
+        part = np.clip((place - left) / np.maximum(right - left, 1), 0.0, 1.0)
+        below, above = self._off[after, columns], self._off[after + 1, columns]
+        curve = (2 * CURVE * (above - below)) ** 2 * part * (1 - part)
+        noise = (1 - part) ** 2 * self._variance[after, columns] + part**2 * self._variance[after + 1, columns]
+        return _Told(after, place == right, below + part * (above - below), noise + curve)
+
+    def _chance(self, place: Int64, told: _Told) -> Float64:
+        """Return how likely the quantile is not past thresholds."""
+        chance = ndtr(told.off / np.sqrt(told.variance))
+        return np.asarray(np.where(place <= self.low, 0.0, np.where(place >= self.high, 1.0, chance)))
+
+    @cached_property
+    def _windows(self) -> tuple[Int64, Int64]:
+        """Windows to choose from: around where D crosses 0, and with an end that was looked at."""
+        places, off, columns, target = self._places, self._off, self._columns, self.target
+        after = np.clip((off < 0).sum(axis=0) - 1, 0, len(places) - 2)
+        left, right, below, above = (each[after + more, columns] for each in (places, off) for more in (0, 1))
+        part = np.clip(-below / np.maximum(above - below, _EXACT), 0.0, 1.0)
+        crossing = left + np.rint((right - left) * part).astype(np.int64)
+        nearest = places[1 + np.abs(off[1:-1]).argmin(axis=0), columns] if len(places) > 2 else crossing
+        parts = np.arange(PARTS + 1)[:, None]
+        around = [each - (target.last(each) - each) * parts // PARTS for each in (crossing, nearest)]
+        ends = places[:-1]
+        low = np.vstack([self.low[None], *around, ends, 2 * ends - target.last(ends)])
+        low = np.clip(low, self.low, np.maximum(self._last - 1, self.low))
+        return low, np.minimum(target.last(low), self.high)
+
+    def _row(self, place: Int64, told: _Told) -> Int64:
+        """Return the rows of the ladder at thresholds; -1 where none was looked at."""
+        if not len(self.ladder.thresholds):
+            return np.full(place.shape, -1)
+        row = np.minimum(told.after, len(self.ladder.thresholds) - 1)
+        found = told.here & (told.after == row) & self._seen[row, self._columns]
+        return np.where(found & (self.ladder.thresholds[row, self._columns] == place), row, -1)
+
+    @cached_property
+    def _shown(self) -> tuple[Float64, Float64]:
+        """What was won that the quantile is past all leaves up to each place, and before all from there on."""
+        outside = self.ladder.outside
+        return np.minimum.accumulate(outside, axis=0), np.minimum.accumulate(outside[::-1], axis=0)[::-1]
+
+    def _cost(self, side: int, place: Int64, told: _Told) -> Float64:
+        """Return what is likely to be needed, at one end of windows, to prove it; nothing where it is proved."""
+        columns, known = self._columns, self.known
+        row, bets = self._row(place, told), (known.past if side < 0 else known.before)
+        segment = np.minimum(told.after + (told.here if side > 0 else 0), len(self.ladder.thresholds))
+        wins = self.odds - self._shown[0 if side < 0 else 1][segment, columns]
+        held, prior, stake = np.zeros(place.shape), LIKELY / np.ones(place.shape), np.full(place.shape, STAKE)
+        begun = np.zeros(place.shape, np.bool_)
+        if len(known.first):
+            at = np.maximum(row, 0)
+            begun = (row >= 0) & (known.first[at, columns] > 0)
+            held = np.where(begun, known.information[at, columns], 0.0)
+            wins = wins + np.where(begun, bets[at, columns], 0.0)
+            stake = np.where(begun & (known.side[at, columns] == side), 1 - STAKE, STAKE)
+            prior = np.where(begun, known.first[at, columns] / LIKELY, 1.0)
+        off = side * told.off
+        prior = np.where(begun, prior, 1 / np.maximum(off, 1.0) ** 2)
+        more = of_stake(wins, stake)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            cost = np.where(more > 0, needed(more, np.maximum(off, _EXACT), prior), 0.0)
+        cost = np.where(off > 0, np.maximum(cost - held, LEAST_STEP * held), np.inf) * np.where(begun, 1.0, NEW)
+        return np.asarray(np.where(place <= self.low if side < 0 else place >= self.high, 0.0, cost))
+
+    def _bracket(self, ends: Float64) -> tuple[Int64, Int64, Int64, Int64]:
+        """Return the clear places on both sides of where D crosses 0, and between them one that is known well enough
+        and one that is not (rows of the ladder; -1 for none).
+        """
+        thresholds, columns = self.ladder.thresholds, self._columns
+        if not len(thresholds):
+            none = np.full(len(columns), -1)
+            return self.low, self.high, none, none
+        off, information = self._off[1:-1], self.ladder.information
+        inside = self._seen & (thresholds > self.low) & (thresholds < self.high)
+        clear = inside & (np.abs(off) * np.sqrt(information) >= CLEAR)
+        left = np.where(clear & (off < 0), thresholds, self.low).max(axis=0)
+        right = np.where(clear & (off > 0), thresholds, self.high).min(axis=0)
+        between = inside & ~clear & (thresholds > left) & (thresholds < right)
+        ripe = between & (information * ends**2 >= RIPE)
+        nearest = (
+            np.where(some.any(axis=0), np.where(some, np.abs(off), np.inf).argmin(axis=0), -1)
+            for some in (ripe, between & ~ripe)
+        )
+        return left, right, *nearest
+
+    def _search(self, left: Int64, right: Int64, again: Int64, ends: Float64) -> tuple[Int64, Float64]:
+        """Return another look at a place that is not known well enough, or a first one between two that are clear."""
+        columns, floor = self._columns, (START / self.rows) ** 2
+        below, above = (self._told(each[None]).off[0] for each in (left, right))
+        span = np.maximum(above - below, 1.0)
+        part = np.where(span < STRAIGHT * ends, np.clip(-below / span, LEAST_PART, 1 - LEAST_PART), 0.5)
+        place = left + np.maximum(np.rint((right - left) * part).astype(np.int64), 1)
+        place = np.clip(place, left + 1, np.maximum(right - 1, left + 1))
+        place = np.minimum(place, np.maximum(self._last - 1, 0))
+        information = np.maximum(np.minimum(SPAN / span**2, RIPE / ends**2), floor)
+        if len(self.ladder.thresholds):
+            row = np.where(again >= 0, again, self._row(place[None], self._told(place[None]))[0])
+            at = np.maximum(row, 0)
+            place = np.where(row >= 0, self.ladder.thresholds[at, columns], place)
+            information = np.where(row >= 0, GROWTH * self.ladder.information[at, columns], information)
+        return place, information
+
+    def _proof(self, place: Int64, cost: Float64) -> tuple[Int64, Float64]:
+        """Return a look that is to prove an end: a first one, or another one."""
+        row = self._row(place[None], self._told(place[None]))[0]
+        held = np.zeros(len(place))
+        if len(self.known.first):
+            held = np.where(row >= 0, self.known.information[np.maximum(row, 0), self._columns], 0.0)
+        first = np.maximum(FIRST / NEW * cost, (START / self.rows) ** 2)
+        return place, np.where(held > 0, np.clip(cost, LEAST_STEP * held, MOST_STEP * held), first)
+
+    def _least(self, left: Int64, right: Int64) -> Float64:
+        """Return the information below which no window is proved: if all rows between clear places lay at its ends."""
+        below, above = (self._told(each[None]) for each in (left, right))
+        rise = above.off[0] - below.off[0] + np.sqrt(below.variance[0]) + np.sqrt(above.variance[0])
+        alone = (self.low >= 0) | (self.high < self._last)
+        return np.asarray(np.where(alone, LUCKY / rise**2, 2 * LUCKY / (rise / 2) ** 2))
+
+
+def rising(values: Float64, variance: Float64) -> Float64:
+    """Return values that rise: the one that is known best stays, then the next one as far as that allows, and so on.
+
+    >>> rising(np.array([[0.0], [3.0], [1.0], [4.0]]), np.array([[0.0], [2.0], [1.0], [0.0]])).ravel().tolist()
+    [0.0, 1.0, 1.0, 4.0]
+    """
+    values, columns = values.copy(), np.arange(values.shape[1])
+    least, most = np.full_like(values, -np.inf), np.full_like(values, np.inf)
+    rows = np.arange(len(values))[:, None]
+    for row in np.argsort(variance, axis=0, kind="stable"):
+        mine = np.clip(values[row, columns], least[row, columns], most[row, columns])
+        values[row, columns] = mine
+        least = np.where(rows >= row, np.maximum(least, mine), least)
+        most = np.where(rows <= row, np.minimum(most, mine), most)
+    return values

@@ -1,0 +1,234 @@
+"""A search for a quantile by value: its bets lose on wrong claims, its intervals hold, no threshold costs any price."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from levels import ALPHA
+from scipy.stats import binom, norm
+from sweeps import sweep
+
+from farthing.accuracy import quantile_value_bets
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_trail import BEFORE, PAST, Trail
+from farthing.accuracy.quantile_value import ValueTarget
+from farthing.accuracy.quantile_value_bets import ValueBets, averaged, needed
+from farthing.accuracy.quantile_value_run import ValueRun
+from farthing.accuracy.quantile_windows import NextLook, Windows, rising
+from farthing.mechanisms.gaussian import GRAIN
+from farthing.noise.bits import seeded
+
+BETA, LEAVES_LOG2 = 0.05, 16
+LEAVES = 1 << LEAVES_LOG2
+
+
+def searched(leaf, q=0.5, *, beta=BETA, cap=1 << 60, seed=3, held=None, **target):
+    """Return the plan of a search among groups of leaves, and what it comes to."""
+    groups = len(leaf)
+    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
+    ranks = Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    plan = QuantileBisection(QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2), beta, cap, **target)
+    noisy = NoisyRanks(ranks, plan.asked, seeded(seed))
+    return plan, plan.run(noisy.measure, noisy.measure_count, groups=groups, held=held)
+
+
+@settings(max_examples=sweep(20, 200), deadline=None)
+@given(st.floats(-3, 3), st.floats(-3, 3), st.floats(0, 2), st.floats(0.5, 1.0))
+def test_a_bet_on_a_wrong_claim_wins_nothing_in_the_mean(information, prior, off, variance):
+    """By quadrature, for any information and prior: at 0 and above, and where the noise is less than was told."""
+    information, prior = 10**information, 10**prior
+    mean = off + np.linspace(-9, 9, 20_001) * np.sqrt(variance / information)
+    density = norm.pdf(mean, off, np.sqrt(variance / information))
+    won = np.exp(averaged(mean * information, np.full_like(mean, information), np.full_like(mean, prior)))
+
+    assert np.trapezoid(won * density, mean) <= 1 + 1e-6
+
+
+@settings(max_examples=sweep(20, 200), deadline=None)
+@given(st.floats(0.5, 40), st.floats(0.01, 100), st.floats(0.2, 5))
+def test_what_is_needed_is_about_enough(wins, off, times):
+    """At that information a mean that is off by so much has won it, give or take a little."""
+    prior = np.array([times / off**2])
+    found = needed(np.array([wins]), np.array([off]), prior)
+
+    assert averaged(-off * found, found, prior)[0] == pytest.approx(wins, abs=0.35, rel=0.02)
+
+
+def unpaid(total, information, prior):
+    """The planted bug: how far a threshold is off is chosen after the looks."""
+    both = information + prior
+    return np.log(2.0) + total**2 / (2 * both) + norm.logcdf(-total / np.sqrt(both))
+
+
+def stopped(off, looks=60, runs=20_000):
+    """Return how often bets that the quantile is past a threshold, off by so many rows, ever win 1/beta."""
+    rng, bets = np.random.default_rng(11), ValueBets.none(runs)
+    row, at, side = np.zeros(runs, np.int64), np.arange(runs), np.ones(runs, np.int64)
+    ever = np.zeros(runs, np.bool_)
+    for look in range(looks):
+        information = np.full(runs, 6.0 if look == 0 else 1.5 * 1.1**look)
+        seen = (off + rng.normal(size=runs) / np.sqrt(information), information)
+        past, _ = bets.add(row, at, side, seen)
+        ever |= past >= -np.log(BETA)
+    return int(ever.sum()), runs
+
+
+@pytest.mark.statistical
+def test_a_side_that_is_wrong_is_proved_as_rarely_as_told(monkeypatch):
+    """On the very edge at most beta of all runs ever prove it, and not far fewer; a true one is proved. A bet that does
+    not pay for choosing how far a threshold is off proves it too often.
+    """
+    wrong, runs = stopped(0.0)
+    assert 0.3 * BETA * runs < wrong <= binom.isf(ALPHA, runs, BETA)
+    assert stopped(1.0)[0] < wrong
+    assert stopped(-1.0)[0] > 0.99 * runs
+
+    monkeypatch.setattr(quantile_value_bets, "averaged", unpaid)
+    assert stopped(0.0)[0] > binom.isf(ALPHA, runs, BETA)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("below", [4_999, 5_001])
+def test_an_interval_holds_however_it_is_looked_for(below, monkeypatch):
+    """A guess that looks anywhere, to prove either side, at thresholds that are off by one row: no more than beta of
+    the intervals miss. With bets that do not pay for choosing how far a threshold is off more do.
+    """
+    rng, groups, beta = np.random.default_rng(13), 600, 0.2
+
+    wrong = 1 if below >= 5_000 else -1
+
+    def blind(places, sides):
+        def looks(self):
+            many = len(self.rows)
+            information = rng.choice([0.02, 0.5], many) * 1e-4
+            return NextLook(
+                rng.choice(places, many), information, rng.choice(sides, many), np.zeros(many), np.ones(many)
+            )
+
+        monkeypatch.setattr(Windows, "next", looks)
+        leaf = np.tile(np.repeat([100, 900], [below, 10_000 - below]), (groups, 1))
+        _, state = searched(leaf, beta=beta, cap=1 << 47, absolute=30.0, spend=True)
+        true = 100 if wrong > 0 else 900
+        return int(((state.lower > true + 1) | (state.upper < true)).sum())
+
+    most = binom.isf(ALPHA, groups, beta)
+    assert blind([99, 100, 500, 899, 900], [-1, 0, 1]) <= most
+    assert 0 < blind([500], [wrong]) <= most
+    monkeypatch.setattr(quantile_value_bets, "averaged", unpaid)
+    assert blind([500], [wrong]) > most
+
+
+@settings(max_examples=sweep(20, 200), deadline=None)
+@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(0.01, 9)), min_size=1, max_size=12))
+def test_what_places_tell_is_made_to_rise(places):
+    """The result rises, keeps the best known place, lies among what was told, and what rises is left alone."""
+    values, variance = (np.array(each)[:, None] for each in zip(*places, strict=True))
+    found = rising(values, variance)
+
+    assert (np.diff(found, axis=0) >= 0).all()
+    assert found[variance.argmin()] == values[variance.argmin()]
+    assert set(found.ravel()) <= set(values.ravel())
+    assert np.array_equal(rising(np.sort(values, axis=0), variance), np.sort(values, axis=0))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("place", [0, 3, -40])
+def test_no_threshold_costs_any_price(place):
+    """Even ranks whose median lies on the first threshold of a halving, or a row or forty beside it, cost about what
+    two tests do of who knows all values; halving cost thousands of times as much.
+    """
+    rows, groups, half = 10_000, 40, 0.05 / 1.05
+    leaf = np.tile(((np.arange(rows) + 0.5 - place) / rows * LEAVES).clip(0, LEAVES - 1).astype(np.int64), (groups, 1))
+    plan, state = searched(leaf, relative=0.05)
+    two_tests = 2 * (2 * 1.645 * 0.5 / (half * rows / 2)) ** 2
+
+    assert state.met.all()
+    assert state.paid.mean() * float(GRAIN) < 5 * two_tests
+    assert plan.typical(rows) == pytest.approx(state.paid.mean(), rel=0.6)
+
+
+@pytest.mark.statistical
+def test_a_count_that_was_too_high_is_found_out():
+    """Of 4,000 small groups some count far too many rows at first: none goes on and on for that."""
+    looks = []
+    leaf = np.random.default_rng(5).integers(0, LEAVES, (4_000, 100))
+    groups = len(leaf)
+    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
+    ranks = Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    plan = QuantileBisection(QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2), BETA, 1 << 62, relative=0.3)
+    noisy = NoisyRanks(ranks, plan.asked, seeded(6))
+    state = plan.run(noisy.measure, noisy.measure_count, groups=groups, progress=lambda look, *_: looks.append(look))
+
+    assert state.met.mean() > 0.99
+    assert state.paid.max() < 60 * np.median(state.paid)
+    assert looks[-1] < 600
+
+
+def test_only_looks_that_are_to_prove_a_side_are_bet_on_and_not_for_much_wider_targets():
+    """What a look is for is kept with it; a sharper search reads the others, and those, to find places alone."""
+    leaf = np.random.default_rng(7).integers(0, LEAVES, (30, 2_000))
+    _, wide = searched(leaf, relative=0.4)
+    proofs = (wide.trail.kinds & (PAST | BEFORE)) != 0
+
+    def read(relative):
+        plan = QuantileBisection(QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2), BETA, 1 << 60, relative=relative)
+        run = ValueRun.of(plan, wide.trail, np.zeros(30, np.bool_), None, None)
+        while run.active.any():
+            run.look(np.flatnonzero(run.active))
+        return run
+
+    assert proofs.any(axis=0).all()
+    assert not proofs.all(axis=0).any()
+    assert read(0.4).within(np.arange(30)).all()
+    near, far = read(0.3), read(0.2)
+    assert np.allclose(
+        near.sides.information.sum(axis=0), (wide.trail.grains * proofs).sum(axis=0) * near.plan.per_grain
+    )
+    assert not far.sides.information.any()
+    assert np.array_equal(near.places.information, far.places.information)
+
+
+def test_targets_are_compared_in_each_error_that_both_name():
+    """More than one and a half times as wide in all of them; one that names other errors is not."""
+    asked = QuantileGoal(0.5, 0.0, 1000.0)
+    mine = ValueTarget(asked, 0.1, 5.0)
+    others = [(0.14, 7.0), (0.16, 7.0), (0.16, 8.0), (0.3, 0.0), (0.0, 9.0), (0.0, 6.0)]
+    codes = np.array([ValueTarget(asked, *one).code for one in others])
+
+    assert mine.much_narrower_than(codes).tolist() == [False, False, True, True, True, False]
+    assert not ValueTarget(asked, 0.1, 0.0).much_narrower_than(codes[-2:]).any()
+    assert 0 <= ValueTarget(asked, 1e-12, 1e12).code < 1 << 20
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["even", "lumps"])
+def test_a_rank_or_a_value_will_do(kind):
+    """Where either is asked for, the cheaper one is met, and both claims hold."""
+    rng, groups, rows = np.random.default_rng(8), 300, 2_000
+    leaf = rng.integers(0, LEAVES, (groups, rows)) if kind == "even" else rng.choice([9, 900, 9_000], (groups, rows))
+    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
+    ranks = Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    for rank, absolute in ((0.02, 20_000.0), (0.2, 5.0)):
+        plan = QuantileBisection(
+            QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank), 0.2, 1 << 60, absolute=absolute
+        )
+        noisy = NoisyRanks(ranks, plan.asked, seeded(9))
+        state = plan.run(noisy.measure, noisy.measure_count, groups=groups)
+        true = np.sort(leaf, axis=1)[:, rows // 2 - 1]
+        missed = (state.lower > true + 1) | (state.upper < true)
+
+        assert state.met.all()
+        assert missed.sum() <= binom.isf(ALPHA, groups, 0.2)
+        assert (state.by_rank.mean() > 0.5) == (rank == 0.2)
+
+
+def test_nothing_is_measured_of_what_is_known():
+    """The same again is free, and so is a wider target that the interval meets already."""
+    leaf = np.random.default_rng(12).integers(0, LEAVES, (20, 3_000))
+    plan, state = searched(leaf, relative=0.1)
+    again = plan.replayed(state.trail, np.zeros(20, np.bool_))
+
+    assert not again.waits.any()
+    assert np.array_equal(again.lower, state.lower)
+    assert Trail.nothing(20).only(0).paid.tolist() == [0] * 20

@@ -32,6 +32,7 @@ THETAS = (1.0, 3.0, 10.0, 1000.0)
 FLOOR = 1000.0
 QUANTILES = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02))
 JOINT = {"mean": "mean", "variance": "variance", "deviation": "stddev", "five": "several"}
+VALUES = ((0.5, 0.05, 0.0), (0.5, 0.2, 0.0), (0.9, 0.05, 0.0), (0.5, 0.0, 655.0))
 RANKED = {"quantile": ("even", "skewed", "lumpy"), "quantile of whole numbers": quantiles.NUMBERS}
 CHAINS = {"count": "count", "count, pure": "count, pure", **JOINT, "quantile": "quantile 0.9"}
 
@@ -120,6 +121,17 @@ def ranks(q, rank, groups, kinds):
     return found
 
 
+def values(target, groups):
+    """Return the same of quantiles by value; the oracle tests the two cheapest thresholds that are near enough."""
+    rng, found = np.random.default_rng(8), []
+    for kind in RANKED["quantile"]:
+        each = quantiles.valued(kind, target, groups, 2_000, rng)
+        missed = round(each["misses"] * groups)
+        over = each["tests"], np.nan, each["least"]
+        found.append((*over, missed / groups, oracle.miss_at_least(missed, groups)))
+    return found
+
+
 def rows(runs, only):
     """Give (aggregate, target, runs a cell, cells) of every row whose aggregate holds a word."""
     kinds = {"count": counts, "count, pure": pure_counts}
@@ -132,6 +144,9 @@ def rows(runs, only):
         for q, rank in QUANTILES if only in name else ():
             for word, cells in ranks(q, rank, runs // 5, kinds).items():
                 yield name, f"{q:g}, rank {rank:.0%}; {word}", runs // 5, cells
+    for q, relative, absolute in VALUES if only in "quantile by value" else ():
+        width = f"{relative:.0%} of the value" if relative else f"{absolute / quantiles.LEAVES:.0%} of the range"
+        yield "quantile by value", f"{q:g}, {width}", runs // 5, values((q, relative, absolute), runs // 5)
 
 
 def chain(kind):

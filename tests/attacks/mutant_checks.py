@@ -589,7 +589,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "beside a step": promise_checks.beside_a_step,
     "searched together": promise_checks.searched_together,
     "several beside a step": promise_checks.several_beside_a_step,
-    "a value at a step": promise_checks.a_value_at_a_step,
+    "sides at the edge": promise_checks.sides_at_the_edge,
     "out of reach": promise_checks.out_of_reach,
     "failures": promise_checks.failures,
     "converged": promise_checks.converged,

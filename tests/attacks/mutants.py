@@ -387,7 +387,7 @@ PRICES = (
         "accuracy/quantile_value_bets.py",
         "np.log(2.0) + np.log(prior / both) / 2 + far**2 / 2",
         "np.log(2.0) + far**2 / 2",
-        "a value at a step",
+        "sides at the edge",
     ),
     _one(
         "looks at several quantiles booked without their counts",

@@ -22,6 +22,7 @@ from farthing.accuracy.joint_quantiles import JointQuantiles, NoisyJointRanks
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_value_bets import ValueBets
 from farthing.accuracy.ranking_bounds import proved_leads_of
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.ratio_chances import RatioChances
@@ -138,16 +139,19 @@ def several_beside_a_step() -> tuple[str, ...]:
     return _before_it(plan.run(noisy.measure, noisy.measure_count, groups=ranks.groups).value[:, 1])
 
 
-def a_value_at_a_step() -> tuple[str, ...]:
-    """Ask for medians that lie on a step by one row, to within a value: no more intervals than may begin behind it."""
+def sides_at_the_edge() -> tuple[str, ...]:
+    """Look on and on at thresholds with D = 0, which the quantile is not past: few are ever told to be before it."""
     from scipy.stats import binom
 
-    asked, ranks = _at_a_step(0.5, 5_001)
-    plan = QuantileBisection(replace(asked, rank=0.0), 0.2, 1 << 50, absolute=20.0, spend=True)
-    noisy = NoisyRanks(ranks, plan.asked, seeded(93))
-    found = plan.run(noisy.measure, noisy.measure_count, groups=ranks.groups)
-    off, most = int((found.lower > 101).sum()), int(binom.isf(1e-6, ranks.groups, 0.2))
-    return (f"{off} of {ranks.groups} intervals begin behind the median, where {most} may",) * (off > most)
+    rng, runs = np.random.default_rng(93), 20_000
+    bets, ever = ValueBets.none(runs), np.zeros(runs, np.bool_)
+    first, every, past = np.zeros(runs, np.int64), np.arange(runs), np.ones(runs, np.int64)
+    for look in range(40):
+        information = np.full(runs, 6.0 * 1.2**look)
+        won, _ = bets.add(first, every, past, (rng.normal(size=runs) / np.sqrt(information), information))
+        ever |= won >= np.log(20)
+    off, most = int(ever.sum()), int(binom.isf(1e-6, runs, 0.05))
+    return (f"{off} of {runs} sides are wrong, where {most} may be",) * (off > most)
 
 
 def _at_a_step(q: float, below: int) -> tuple[QuantileGoal, Ranks]:

@@ -244,7 +244,7 @@ class QuantileBisection:
         if self.by_rank:
             grains = TYPICAL * self.beside_count / (self.asked.slack * max(rows, 1)) ** 2 / self.per_grain
             return math.ceil(min(grains, float(MOST_GRAINS)))
-        share = self.asked.lane_steps / WHOLE - 0.37 / self.asked.leaves
+        share, rows = self.asked.lane_steps / WHOLE - 0.37 / self.asked.leaves, max(rows, 1)
 
         def evenly(thresholds: Int64, _grains: Int64, _groups: Int64) -> Float64:
             return np.asarray(rows * ((thresholds + 1) / self.asked.leaves - share))

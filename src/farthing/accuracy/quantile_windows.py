@@ -74,8 +74,17 @@ LEAST_PART: Final = 0.25
 USUAL: Final = 7.6
 """An end is proved by about this information, times the square of how far D is off there;"""
 
-LUCKY: Final = 4.0
+LUCKY: Final = 5.0
 """seldom by less than this."""
+
+NEARLY: Final = 4
+"""Between clear places that are at most so many windows apart, how far D is off at the ends is about known,"""
+
+HOPE: Final = 1.5
+"""give or take so many times, and the noise there."""
+
+CROWDED: Final = 0.25
+"""Where there is room for more of them, D may be off as if all rows lay in one, over this power of their number."""
 
 _EXACT: Final = 1e-9
 
@@ -153,7 +162,9 @@ class Windows:
         from_, upto = self._told(low), self._told(high)
         costs = self._cost(-1, low, from_), self._cost(1, high, upto)
         likely = np.maximum(self._chance(high, upto) - self._chance(low, from_), UNLIKELY)
-        ends = np.maximum(np.minimum(-from_.off, upto.off).max(axis=0), 1.0)
+        deep = np.minimum(-from_.off, upto.off)
+        ends, deepest = np.maximum(deep.max(axis=0), 1.0), deep.argmax(axis=0)
+        wide = np.maximum(high[deepest, columns] - low[deepest, columns], 1)
         left, right, ripe, again = self._bracket(ends)
         centre = np.where(ripe >= 0, self._places[ripe + 1, columns], -1)
         holds = (low <= np.where(ripe >= 0, centre, left)) & (high >= np.where(ripe >= 0, centre, right))
@@ -166,7 +177,7 @@ class Windows:
         proof = self._proof(end, np.where(start, below, above))
         place, information = (np.where(proves, mine, other) for mine, other in zip(proof, found, strict=True))
         side = np.where(proves, np.where(start, 1, -1), 0)
-        return NextLook(place, information, side, self._least(left, right), ends)
+        return NextLook(place, information, side, self._least(left, right, ends, wide), ends)
 
     @property
     def _columns(self) -> Int64:
@@ -329,12 +340,19 @@ class Windows:
         first = np.maximum(FIRST / NEW * cost, (START / self.rows) ** 2)
         return place, np.where(held > 0, np.clip(cost, LEAST_STEP * held, MOST_STEP * held), first)
 
-    def _least(self, left: Int64, right: Int64) -> Float64:
-        """Return the information below which no window is proved: if all rows between clear places lay at its ends."""
+    def _least(self, left: Int64, right: Int64, ends: Float64, wide: Int64) -> Float64:
+        """Return the information below which no window is proved, most likely.
+
+        Far from it most rows between clear places may lie at its ends, fewer where there is room for many windows.
+        """
         below, above = (self._told(each[None]) for each in (left, right))
-        rise = above.off[0] - below.off[0] + np.sqrt(below.variance[0]) + np.sqrt(above.variance[0])
+        noise = np.sqrt(below.variance[0]) + np.sqrt(above.variance[0])
+        rise = above.off[0] - below.off[0] + noise
         alone = (self.low >= 0) | (self.high < self._last)
-        return np.asarray(np.where(alone, LUCKY / rise**2, 2 * LUCKY / (rise / 2) ** 2))
+        many = np.maximum((right - left) / wide, 1.0)
+        far = np.where(alone, rise, rise / 2) / many**CROWDED
+        off = np.where(many <= NEARLY, np.minimum(HOPE * ends + noise, rise / 2), far)
+        return np.asarray(np.where(alone, 1, 2) * LUCKY / off**2)
 
 
 def rising(values: Float64, variance: Float64) -> Float64:

@@ -103,7 +103,7 @@ def test_an_interval_holds_however_it_is_looked_for(below, monkeypatch):
             many = len(self.rows)
             information = rng.choice([0.02, 0.5], many) * 1e-4
             return NextLook(
-                rng.choice(places, many), information, rng.choice(sides, many), np.zeros(many), np.ones(many)
+                rng.choice(places, many), information, rng.choice(sides, many), *np.zeros((2, many)), np.ones(many)
             )
 
         monkeypatch.setattr(Windows, "next", looks)

@@ -40,6 +40,9 @@ CLEARLY: Final = 4.0
 BESIDE: Final = 0.01
 """The count has at least this part of the information of the best known place."""
 
+PATIENCE: Final = 0.3
+"""Once it has paid this part of its cap, a group is given up where what is likely to be needed is more than is left."""
+
 HOPEFUL: Final = 1.25
 """Until then a group is given up where so many noises more than what was counted could not be enough."""
 
@@ -100,7 +103,8 @@ class ValueRun(RankRun):
             if not part.size:
                 continue
             found, some = self._windows(at[part]).next(), at[part]
-            self.aims[some], self.needs[some] = found.side, found.least
+            late = self.spent[some] > PATIENCE * plan.cap_grains
+            self.aims[some], self.needs[some] = found.side, np.where(late, found.likely, found.least)
             wanted, counted = self._by_rank(some, found)
             place[part] = wanted[0]
             wanted_grains = np.maximum(np.ceil(wanted[1] / plan.per_grain), 1)

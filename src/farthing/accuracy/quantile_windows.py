@@ -81,7 +81,7 @@ NEARLY: Final = 4
 """Between clear places that are at most so many windows apart, how far D is off at the ends is about known,"""
 
 HOPE: Final = 1.5
-"""give or take so many times, and the noise there."""
+"""give or take so many times, and a quarter of the noise there."""
 
 CROWDED: Final = 0.25
 """Where there is room for more of them, D may be off as if all rows lay in one, over this power of their number."""
@@ -96,7 +96,8 @@ class NextLook(NamedTuple):
         place: int64, the threshold.
         information: float64.
         side: int64, 1 to prove that the quantile is past the threshold, -1 that it is not, 0 to find a place.
-        least: float64, no less information than this is needed in all, whatever the rest turns out to be.
+        least: float64, no window is proved by less information than this, most likely, even if rows crowd at its ends.
+        likely: float64, the same if they do not.
         ends: float64, how far D is likely to be off at the ends of the best window.
     """
 
@@ -104,6 +105,7 @@ class NextLook(NamedTuple):
     information: Float64
     side: Int64
     least: Float64
+    likely: Float64
     ends: Float64
 
 
@@ -177,7 +179,7 @@ class Windows:
         proof = self._proof(end, np.where(start, below, above))
         place, information = (np.where(proves, mine, other) for mine, other in zip(proof, found, strict=True))
         side = np.where(proves, np.where(start, 1, -1), 0)
-        return NextLook(place, information, side, self._least(left, right, ends, wide), ends)
+        return NextLook(place, information, side, *self._least(left, right, ends, wide), ends)
 
     @property
     def _columns(self) -> Int64:
@@ -340,8 +342,8 @@ class Windows:
         first = np.maximum(FIRST / NEW * cost, (START / self.rows) ** 2)
         return place, np.where(held > 0, np.clip(cost, LEAST_STEP * held, MOST_STEP * held), first)
 
-    def _least(self, left: Int64, right: Int64, ends: Float64, wide: Int64) -> Float64:
-        """Return the information below which no window is proved, most likely.
+    def _least(self, left: Int64, right: Int64, ends: Float64, wide: Int64) -> tuple[Float64, Float64]:
+        """Return the information below which no window is proved, most likely: if rows crowd at its ends, and if not.
 
         Far from it most rows between clear places may lie at its ends, fewer where there is room for many windows.
         """
@@ -351,8 +353,9 @@ class Windows:
         alone = (self.low >= 0) | (self.high < self._last)
         many = np.maximum((right - left) / wide, 1.0)
         far = np.where(alone, rise, rise / 2) / many**CROWDED
-        off = np.where(many <= NEARLY, np.minimum(HOPE * ends + noise, rise / 2), far)
-        return np.asarray(np.where(alone, 1, 2) * LUCKY / off**2)
+        near = np.minimum(HOPE * ends + noise / 4, rise / 2)
+        off, price = np.where(many <= NEARLY, near, far), np.where(alone, 1, 2) * LUCKY
+        return np.asarray(price / off**2), np.asarray(price / near**2)
 
 
 def rising(values: Float64, variance: Float64) -> Float64:

@@ -5,7 +5,7 @@ Each look is kept as it was measured, with what it was made for; a later run rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -52,6 +52,12 @@ PAST: Final = 1 << 59
 
 BEFORE: Final = 1 << 60
 """and with this, that it is not."""
+
+MORE: Final = 4
+"""Room is made for so many looks' one more at once."""
+
+_LOOKS: Final = ("counts", "counted", "thresholds", "starts", "kinds", "means", "grains", "places", "shown")
+_NOWHERE: Final = {"thresholds", "places"}
 
 _KIND: Final = ROUND | VALUE | _SOUGHT
 """The bits by which rows are of one kind: those of the slack, and of what a look is to prove, do not matter."""
@@ -139,7 +145,7 @@ class Trail:
         gone = other.any(axis=0) | ((kind >= LOOK) & bare.any(axis=0))
         for name in self.__slots__:
             if name != "paid":
-                getattr(made, name)[:, gone] = -1 if name in {"thresholds", "places"} else 0
+                getattr(made, name)[:, gone] = -1 if name in _NOWHERE else 0
         return made
 
     def dropped(self) -> Int64:
@@ -181,16 +187,17 @@ class Trail:
         self.paid[groups] += ranks[1] + counts[1]
 
     def grow(self, depth: int) -> None:
-        """Make room for a look."""
-        none, nothing = np.zeros(len(self.paid), np.int64), np.zeros(len(self.paid))
-        while len(self.counts) <= depth:
-            self.counts = np.vstack([self.counts, nothing])
-            self.counted = np.vstack([self.counted, none])
-        while len(self.thresholds) <= depth:
-            self.thresholds = np.vstack([self.thresholds, none - 1])
-            self.starts = np.vstack([self.starts, none])
-            self.kinds = np.vstack([self.kinds, none])
-            self.means = np.vstack([self.means, nothing])
-            self.grains = np.vstack([self.grains, none])
-            self.places = np.vstack([self.places, none - 1])
-            self.shown = np.vstack([self.shown, nothing])
+        """Make room for a look, and for some more where there is none."""
+        for name in _LOOKS:
+            column = getattr(self, name)
+            if len(column) <= depth:
+                usual = -1 if name in _NOWHERE else 0
+                room = np.full((depth + 1 + depth // MORE - len(column), len(self.paid)), usual, column.dtype)
+                setattr(self, name, np.vstack([column, room]))
+
+    def trimmed(self) -> Trail:
+        """Return it without the room after the last look."""
+        looks = np.flatnonzero((self.thresholds >= 0).any(axis=1))
+        counts = np.flatnonzero((self.counted > 0).any(axis=1))
+        last = 1 + max(looks.max(initial=-1), counts.max(initial=-1))
+        return replace(self, **{name: getattr(self, name)[:last] for name in _LOOKS})

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 CLEARLY: Final = 4.0
 """Rows are roughly known when there are this many times their noise."""
 
+HOPEFUL: Final = 1.25
+"""Until then a group is given up where so many noises more than what was counted could not be enough."""
+
 BESIDE: Final = 0.01
 """The count has at least this part of the information of the best known place."""
 
 PATIENCE: Final = 0.3
 """Once it has paid this part of its cap, a group is given up where what is likely to be needed is more than is left."""
-
-HOPEFUL: Final = 1.25
-"""Until then a group is given up where so many noises more than what was counted could not be enough."""
 
 TOGETHER: Final = 20_000
 """So many groups are looked at together, so that memory does not grow with all of them."""

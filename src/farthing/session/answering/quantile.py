@@ -225,6 +225,7 @@ def _trail_in(columns: dict[str, Any]) -> Trail | None:
 
 def columns_of(trail: Trail, before: str = "") -> dict[str, Any]:
     """Return the columns that keep what was measured; their names begin as said."""
+    trail = trail.trimmed()
     return {
         f"{before}{name}{place}": row
         for name in (*_LANES, *_DEPTHS)

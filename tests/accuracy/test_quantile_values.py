@@ -232,3 +232,16 @@ def test_nothing_is_measured_of_what_is_known():
     assert not again.waits.any()
     assert np.array_equal(again.lower, state.lower)
     assert Trail.nothing(20).only(0).paid.tolist() == [0] * 20
+
+
+def test_what_is_not_met_is_told_as_a_guess_within_its_interval():
+    """A cap that ends a search leaves a value where ranks seemed to cross, and the same when it is read again."""
+    leaf = np.random.default_rng(14).normal(20_000, 2_000, (50, 4_000)).clip(0, LEAVES - 1).astype(np.int64)
+    plan, state = searched(leaf, relative=0.001, cap=1 << 42)
+    again = plan.replayed(state.trail, np.zeros(50, np.bool_))
+
+    assert not state.met.any()
+    assert (state.lower <= state.value).all()
+    assert (state.value <= state.upper).all()
+    assert np.abs(state.value - 20_000).mean() < 1_000 < np.abs((state.lower + state.upper) / 2 - 20_000).mean()
+    assert np.array_equal(again.value, state.value)

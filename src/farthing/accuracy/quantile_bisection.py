@@ -56,7 +56,7 @@ class QuantileState(NamedTuple):
     """What a descent ends with, one entry a group; all of it released.
 
     Attributes:
-        value: float64, the quantile.
+        value: float64, the quantile; where no target of the value was met, a guess within the interval.
         lower, upper: float64, an interval that holds the true quantile of the bounded, clamped rows; near the ends the
             value below which q n + `beside` of the n rows lie.
         met: bool, whether a target was reached.
@@ -172,8 +172,8 @@ class QuantileBisection:
             run.look(active)
             looks += 1
             if progress is not None:
-                state = self.state(run)
-                progress(looks, groups, groups - int(run.active.sum()), float((state.upper - state.lower).max()) / 2)
+                lower, upper = self.asked.ends(run.low, run.high)
+                progress(looks, groups, groups - int(run.active.sum()), float((upper - lower).max()) / 2)
         return self.state(run)
 
     def replayed(self, held: Trail, settled: Flags) -> QuantileState:
@@ -188,8 +188,12 @@ class QuantileBisection:
         return (RankRun if self.by_rank else ValueRun).of(self, held, settled, measure, measure_count)
 
     def state(self, run: RankRun) -> QuantileState:
-        """Return what there is to tell."""
-        return state_of(self.asked, run)
+        """Return what there is to tell; of a value that is not met, a guess within its interval."""
+        state = state_of(self.asked, run)
+        unmet = np.flatnonzero(~state.met)
+        if isinstance(run, ValueRun) and unmet.size:
+            state.value[unmet] = run.guessed(unmet)
+        return state
 
     @property
     def by_rank(self) -> bool:

@@ -90,6 +90,14 @@ class ValueRun(RankRun):
         lower, upper = asked.least(self.low[at]), asked.most(self.high[at])
         return within(lower, upper, self.plan.relative, self.plan.absolute)
 
+    def guessed(self, at: Int64) -> Float64:
+        """Return values of groups that nothing is claimed of: where their ranks seem to pass what is looked for."""
+        asked, crossing = self.plan.asked, (self.low[at] + self.high[at]) // 2
+        for part in _parts(np.flatnonzero(self._clear(at))):
+            crossing[part] = self._windows(at[part]).crossing
+        crossing = np.clip(crossing, self.low[at], self.high[at])
+        return np.asarray((asked.least(crossing) + asked.most(crossing)) / 2)
+
     @property
     def _target(self) -> ValueTarget:
         return ValueTarget(self.plan.asked, self.plan.relative, self.plan.absolute)
@@ -99,9 +107,7 @@ class ValueRun(RankRun):
         plan, known = self.plan, self._clear(at)
         place, grains, rows = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64), self._rough(at)
         self.aims[at], self.needs[at] = 0, self._least_needed(at)
-        for part in np.split(np.flatnonzero(known), np.arange(TOGETHER, known.sum(), TOGETHER)):
-            if not part.size:
-                continue
+        for part in _parts(np.flatnonzero(known)):
             found, some = self._windows(at[part]).next(), at[part]
             late = self.spent[some] > PATIENCE * plan.cap_grains
             self.aims[some], self.needs[some] = found.side, np.where(late, found.likely, found.least)
@@ -138,9 +144,9 @@ class ValueRun(RankRun):
 
         sides, places = self.sides, self.places
         known = KnownBets(*map(ordered, (sides.information, sides.first, sides.side, places.past, places.before)))
-        share, target = asked.lane_steps / WHOLE + asked.beside, self._target
+        shares = asked.lane_steps / WHOLE, asked.beside
         odds = -float(np.log(plan.beta * plan.interval_share))
-        return Windows(ladder, known, self.rows[at], share, self.low[at] - 1, self.high[at], target, odds)
+        return Windows(ladder, known, self.rows[at], *shares, self.low[at] - 1, self.high[at], self._target, odds)
 
     def _bet_on_sides(
         self,
@@ -182,3 +188,8 @@ class ValueRun(RankRun):
         room = (self.plan.cap_grains - self.spent[at]) * self.plan.per_grain
         hopeless = np.asarray((self.needs[at] > room) & (not self.plan.spend))
         return hopeless & RankRun._hopeless(self, at) if self.plan.asked.rank else hopeless  # noqa: SLF001  # slots
+
+
+def _parts(some: Int64) -> list[Int64]:
+    """Return places of groups in parts that are looked at together; none of them empty."""
+    return [part for part in np.split(some, np.arange(TOGETHER, len(some), TOGETHER)) if part.size]

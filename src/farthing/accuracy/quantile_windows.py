@@ -143,7 +143,8 @@ class Windows:
         ladder: the places that were looked at, and what was won there.
         known: what was bet on there.
         rows: float64[groups], the count, as far as known.
-        share: which part of the rows is looked for.
+        share: which part of the rows D is counted from.
+        beside: which part of the rows D is to be; 0 but near the ends.
         low, high: int64[groups], the last threshold that the quantile is past, and the first that it is not.
         target: how near the value is to be.
         odds: the logarithm of what has to be won to leave leaves out.
@@ -153,6 +154,7 @@ class Windows:
     known: KnownBets
     rows: Float64
     share: float
+    beside: float
     low: Int64
     high: Int64
     target: ValueTarget
@@ -212,9 +214,9 @@ class Windows:
     @cached_property
     def _off(self) -> Float64:
         """How far D seems to be off at the places: it rises, and what is known better decides."""
-        least = -self.share * self.rows
+        goal, least = self.beside * self.rows, -(self.share + self.beside) * self.rows
         with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.where(self._seen, self.ladder.totals / self.ladder.information, least + self.rows)
+            inner = np.where(self._seen, self.ladder.totals / self.ladder.information - goal, least + self.rows)
         off = np.clip(np.vstack([least[None], inner, (least + self.rows)[None]]), least, least + self.rows)
         falls = np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
         off[:, falls] = rising(off[:, falls], self._variance[:, falls])
@@ -243,16 +245,20 @@ class Windows:
         return np.asarray(np.where(place <= self.low, 0.0, np.where(place >= self.high, 1.0, chance)))
 
     @cached_property
-    def _windows(self) -> tuple[Int64, Int64]:
-        """Windows to choose from: around where D crosses 0, and with an end that was looked at."""
-        places, off, columns, target = self._places, self._off, self._columns, self.target
+    def crossing(self) -> Int64:
+        """Where D crosses 0, as the straight line between the two places around it tells."""
+        places, off, columns = self._places, self._off, self._columns
         after = np.clip((off < 0).sum(axis=0) - 1, 0, len(places) - 2)
         left, right, below, above = (each[after + more, columns] for each in (places, off) for more in (0, 1))
         part = np.clip(-below / np.maximum(above - below, _EXACT), 0.0, 1.0)
-        crossing = left + np.rint((right - left) * part).astype(np.int64)
-        nearest = places[1 + np.abs(off[1:-1]).argmin(axis=0), columns] if len(places) > 2 else crossing
-        parts = np.arange(PARTS + 1)[:, None]
-        around = [each - (target.last(each) - each) * parts // PARTS for each in (crossing, nearest)]
+        return np.asarray(left + np.rint((right - left) * part).astype(np.int64))
+
+    @cached_property
+    def _windows(self) -> tuple[Int64, Int64]:
+        """Windows to choose from: around where D crosses 0, and with an end that was looked at."""
+        places, off, target, parts = self._places, self._off, self.target, np.arange(PARTS + 1)[:, None]
+        nearest = places[1 + np.abs(off[1:-1]).argmin(axis=0), self._columns] if len(places) > 2 else self.crossing
+        around = [each - (target.last(each) - each) * parts // PARTS for each in (self.crossing, nearest)]
         ends = places[:-1]
         low = np.vstack([self.low[None], *around, ends, 2 * ends - target.last(ends)])
         low = np.clip(low, self.low, np.maximum(self._last - 1, self.low))

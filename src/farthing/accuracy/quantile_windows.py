@@ -355,7 +355,7 @@ class Windows:
         """
         below, above = (self._told(each[None]) for each in (left, right))
         noise = np.sqrt(below.variance[0]) + np.sqrt(above.variance[0])
-        rise = above.off[0] - below.off[0] + noise
+        rise = np.maximum(above.off[0] - below.off[0] + noise, _EXACT)
         alone = (self.low >= 0) | (self.high < self._last)
         many = np.maximum((right - left) / wide, 1.0)
         far = np.where(alone, rise, rise / 2) / many**CROWDED

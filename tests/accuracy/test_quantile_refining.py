@@ -158,8 +158,8 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
 @pytest.mark.statistical
 @pytest.mark.parametrize("targets", [{"rank": 0.08}, {"absolute": 8.0}], ids=str)
 def test_a_sharper_one_costs_the_difference(targets):
-    """Four steps from four times the width cost about what asking at once does, for a rank, whose place moves, three
-    fifths more; each asked afresh, they cost far more.
+    """Four steps from four times the width cost less than each of them asked afresh, and not much more than asking at
+    once: for a rank, whose place moves, three fifths, for a value, whose ends are others each time, three tenths.
     """
     ranks = ranks_of(values("skew", 800, np.random.default_rng(55)))
     ((name, width),) = targets.items()
@@ -167,7 +167,7 @@ def test_a_sharper_one_costs_the_difference(targets):
     at_once = np.mean([chain(ranks, steps[-1:], seed)[-1].paid.mean() for seed in range(61, 63)])
     afresh = sum(chain(ranks, [plan], 66)[-1].paid.mean() for plan in steps)
 
-    assert chain(ranks, steps, 67)[-1].paid.mean() < (1.75 if name == "rank" else 1.15) * at_once
+    assert chain(ranks, steps, 67)[-1].paid.mean() < (1.75 if name == "rank" else 1.45) * at_once
     assert afresh > 1.5 * at_once
 
 

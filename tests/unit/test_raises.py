@@ -103,7 +103,6 @@ TYPES = "shape and type of arrays, which the code itself makes"
 REASONS = {
     "accuracy/contribution_report.py __post_init__": (1, "four histograms of fixed lengths, whatever is in them"),
     "accuracy/laplace_looks.py _range": (1, "the aggregate that was asked, of which no row decides"),
-    "accuracy/quantile_bisection.py run": (1, PRICES),
     "mechanisms/best_of_many.py _run": (1, "an interrupt, bare: the asker's own, whatever a run has said"),
     "accuracy/ratio_looks.py _only": (1, "the aggregate that was asked, of which no row decides"),
     "accuracy/variance_looks.py _variance": (1, "the aggregate that was asked, of which no row decides"),

@@ -1,5 +1,8 @@
 """A search for a quantile by value: its bets lose on wrong claims, its intervals hold, no threshold costs any price."""
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +14,7 @@ from sweeps import sweep
 from farthing.accuracy import quantile_value_bets
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
-from farthing.accuracy.quantile_trail import BEFORE, PAST, Trail
+from farthing.accuracy.quantile_trail import BEFORE, PAST
 from farthing.accuracy.quantile_value import ValueTarget
 from farthing.accuracy.quantile_value_bets import ValueBets, averaged, needed
 from farthing.accuracy.quantile_value_run import ValueRun
@@ -189,6 +192,21 @@ def test_only_looks_that_are_to_prove_a_side_are_bet_on_and_not_for_much_wider_t
     assert np.array_equal(near.places.information, far.places.information)
 
 
+def test_one_place_measures_for_a_search():
+    """By rank, by value or by either: what is measured goes through one method, which keeps it and what it costs."""
+    calls = []
+    for path in sorted(Path(quantile_value_bets.__file__).parent.glob("quantile_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                called = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+                names = [each.attr for each in called if isinstance(each, ast.Attribute)]
+                calls += [(node.name, name) for name in names if name in {"measure", "measure_count"}]
+
+    drawn = {("_noisy", "measure"), ("show", "measure")}  # by the mechanisms themselves, Gaussian and Laplace
+    assert set(calls) == drawn | {("_bought", "measure"), ("_bought", "measure_count")}
+    assert len([name for name, _ in calls if name == "_bought"]) == len({"measure", "measure_count"})
+
+
 def test_targets_are_compared_in_each_error_that_both_name():
     """More than one and a half times as wide in all of them; one that names other errors is not."""
     asked = QuantileGoal(0.5, 0.0, 1000.0)
@@ -231,7 +249,8 @@ def test_nothing_is_measured_of_what_is_known():
 
     assert not again.waits.any()
     assert np.array_equal(again.lower, state.lower)
-    assert Trail.nothing(20).only(0).paid.tolist() == [0] * 20
+    wider, _ = searched(leaf, relative=0.2)
+    assert not wider.replayed(state.trail, np.zeros(20, np.bool_)).waits.any()
 
 
 def test_what_is_not_met_is_told_as_a_guess_within_its_interval():

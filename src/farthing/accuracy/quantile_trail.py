@@ -54,7 +54,7 @@ BEFORE: Final = 1 << 60
 """and with this, that it is not."""
 
 MORE: Final = 4
-"""Room is made for so many looks' one more at once."""
+"""Room for one look more is made with every so many of those that there are."""
 
 _LOOKS: Final = ("counts", "counted", "thresholds", "starts", "kinds", "means", "grains", "places", "shown")
 _NOWHERE: Final = {"thresholds", "places"}

@@ -284,17 +284,15 @@ class Windows:
         row, bets = self._row(place, told), (known.past if side < 0 else known.before)
         segment = np.minimum(told.after + (told.here if side > 0 else 0), len(self.ladder.thresholds))
         wins = self.odds - self._shown[0 if side < 0 else 1][segment, columns]
-        held, prior, stake = np.zeros(place.shape), LIKELY / np.ones(place.shape), np.full(place.shape, STAKE)
-        begun = np.zeros(place.shape, np.bool_)
+        first, held, stake = np.zeros(place.shape), np.zeros(place.shape), np.full(place.shape, STAKE)
         if len(known.first):
             at = np.maximum(row, 0)
-            begun = (row >= 0) & (known.first[at, columns] > 0)
-            held = np.where(begun, known.information[at, columns], 0.0)
-            wins = wins + np.where(begun, bets[at, columns], 0.0)
-            stake = np.where(begun & (known.side[at, columns] == side), 1 - STAKE, STAKE)
-            prior = np.where(begun, known.first[at, columns] / LIKELY, 1.0)
-        off = side * told.off
-        prior = np.where(begun, prior, 1 / np.maximum(off, 1.0) ** 2)
+            first, held = (np.where(row >= 0, each[at, columns], 0.0) for each in (known.first, known.information))
+            wins = wins + np.where(first > 0, bets[at, columns], 0.0)
+            other = (first > 0) & (known.side[at, columns] == side)  # it was begun to prove the other side
+            stake = np.where(other, 1 - STAKE, STAKE)
+        off, begun = side * told.off, first > 0
+        prior = np.where(begun, first / LIKELY, 1 / np.maximum(off, 1.0) ** 2)
         more = of_stake(wins, stake)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             cost = np.where(more > 0, needed(more, np.maximum(off, _EXACT), prior), 0.0)

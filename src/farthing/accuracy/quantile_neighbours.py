@@ -15,6 +15,7 @@ from farthing.normal import ndtr
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
@@ -40,8 +41,15 @@ ASTRAY: Final = 0.1
 """and off to the other side with no more than this one."""
 
 
+BEND: Final = 0.15
+"""Between two places D is off a straight line by this part of how far it rises there, in the middle."""
+
+SAME: Final = 4.0
+"""A place is on a step with the next one if that is so many times as likely as that it is on a straight line."""
+
+
 class Offset(NamedTuple):
-    """How far D seems to be off, in slacks, and the variance of that; infinite where nothing is told."""
+    """How far D seems to be off, and the variance of that; infinite where nothing is told."""
 
     off: Float64
     variance: Float64
@@ -117,3 +125,66 @@ def on_a_step(off: Float64, information: Float64, low: Float64, high: Float64) -
         beside = np.where(np.abs(high) > NEAR, up, 0.0) + np.where(np.abs(low) > NEAR, down, 0.0)
         other = np.where(off > 0, down + low_ones, up + high_ones)
         return np.asarray((all_ > 0) & (beside >= SURELY * all_) & (other <= ASTRAY * all_))
+
+
+def between(below: Offset, above: Offset, part: Float64) -> Offset:
+    """Return what two places tell of one between, this part of the way: a straight line, and what it may be off.
+
+    >>> between(Offset(-1.0, 0.0), Offset(1.0, 0.0), 0.5)
+    Offset(off=0.0, variance=0.09)
+    """
+    rise = above.off - below.off
+    noise = (1 - part) ** 2 * below.variance + part**2 * above.variance
+    return Offset(below.off + part * rise, noise + (2 * BEND * rise) ** 2 * part * (1 - part))
+
+
+def on_steps(thresholds: Int64, own: Offset, ends: tuple[Float64, Float64]) -> Offset:
+    """Return what each place and all that are on a step with it tell of it: [places, groups], thresholds rising.
+
+    From the last place down, each is on the step of the next one, or on a straight line from there to the last place
+    below where D is lower than 0 by more than its noise.
+
+    Args:
+        thresholds: those of places that were not looked at are the last.
+        own: how far D seems to be off there; variances are infinite where nothing was looked at.
+        ends: how far D is off before the first leaf and after the last one.
+
+    >>> own = Offset(np.array([[-9.0], [3.0], [2.0], [9.0]]), np.ones((4, 1)))
+    >>> on_steps(np.array([[0], [5], [7], [20]]), own, (np.array([-30.0]), np.array([30.0]))).off.ravel().tolist()
+    [-9.0, 2.5, 2.5, 9.0]
+    """
+    off, variance = own.off.copy(), own.variance.copy()
+    lower = _last_below(thresholds, own, ends[0])
+    linked = np.zeros(off.shape, np.bool_)
+    for row in range(len(off) - 2, -1, -1):
+        mine, step = Offset(own.off[row], own.variance[row]), Offset(off[row + 1], variance[row + 1])
+        start, below = lower[0][row], Offset(lower[1].off[row], lower[1].variance[row])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = (thresholds[row] - start) / (thresholds[row + 1] - start)
+            line = between(below, step, part)
+            here = np.isfinite(step.variance)
+            linked[row] = here & (_likely(mine, step) > SAME * _likely(mine, line))
+            both = mine.with_(step)
+        off[row] = np.where(linked[row], both.off, off[row])
+        variance[row] = np.where(linked[row], both.variance, variance[row])
+    for row in range(1, len(off)):
+        off[row] = np.where(linked[row - 1], off[row - 1], off[row])
+        variance[row] = np.where(linked[row - 1], variance[row - 1], variance[row])
+    return Offset(off, variance)
+
+
+def _last_below(thresholds: Int64, own: Offset, least: Float64) -> tuple[Int64, Offset]:
+    """Return the last place below each one where D is lower than 0 by more than its noise, or where the range begins."""
+    many, columns = own.off.shape[0], np.arange(own.off.shape[1])
+    below = np.isfinite(own.variance) & (own.off < -np.sqrt(own.variance))
+    rows = np.maximum.accumulate(np.where(below, np.arange(many)[:, None], -1), axis=0)
+    rows = np.vstack([np.full((1, len(columns)), -1), rows])[:many]
+    found, at = rows >= 0, np.maximum(rows, 0)
+    off, variance = (np.where(found, mine[at, columns], end) for mine, end in zip(own, (least, 0.0), strict=True))
+    return np.where(found, thresholds[at, columns], -1), Offset(off, variance)
+
+
+def _likely(mine: Offset, other: Offset) -> Float64:
+    """Return how likely it is that what is told here is, but for noise, what is told there."""
+    variance = mine.variance + other.variance
+    return np.asarray(np.exp(-((mine.off - other.off) ** 2) / (2 * variance)) / np.sqrt(variance))

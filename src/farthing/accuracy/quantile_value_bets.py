@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STAKE: Final = 0.95
 """The part that is staked on the side that the first look at a threshold is to prove; the rest is on the other side."""
 
-LIKELY: Final = 6.0
+LIKELY: Final = 3.0
 """The first look at a threshold is likely to have this times the information at which D is off by one deviation."""
 
 _ROUNDS: Final = 4

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.accuracy.quantile_neighbours import Offset, between, on_steps
 from farthing.accuracy.quantile_value_bets import LIKELY, STAKE, needed, of_stake
 from farthing.normal import ndtr
 
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-CLEAR: Final = 1.75
+CLEAR: Final = 1.4
 """A place is on one side where it is off by so many standard deviations."""
 
-RIPE: Final = 3.0
+RIPE: Final = 2.75
 """It is known well enough at this information, times the square of how far D is off at the ends of a window there."""
 
 START: Final = 4.0
@@ -38,16 +39,22 @@ START: Final = 4.0
 SPAN: Final = 10.0
 """another first one this, times the squared span of D between the places beside it,"""
 
-GROWTH: Final = 0.55
+GROWTH: Final = 0.45
 """and each next one this part of what the place has."""
 
-FIRST: Final = 0.8
+BEHIND: Final = 1.5
+"""A place is looked at again only where those beside it have at least its information over this,"""
+
+SURELY: Final = 4.0
+"""or are off by so many standard deviations."""
+
+FIRST: Final = 0.6
 """The first look that proves an end has this part of what is likely to be needed;"""
 
 MOST_STEP: Final = 0.5
 """another one adds at most this part of what the place has,"""
 
-LEAST_STEP: Final = 0.13
+LEAST_STEP: Final = 0.1
 """and at least this."""
 
 NEW: Final = 2.0
@@ -58,9 +65,6 @@ DOUBT: Final = 0.5
 
 UNLIKELY: Final = 0.02
 """which counts as this at least."""
-
-CURVE: Final = 0.25
-"""Between two places D is off a straight line by this part of how far it rises there, in the middle."""
 
 PARTS: Final = 8
 """A window around a place may have any of so many parts of it on one side."""
@@ -204,20 +208,30 @@ class Windows:
         return np.vstack([end - 1, np.where(self._seen, self.ladder.thresholds, self._last), end + self._last])
 
     @cached_property
+    def _ends(self) -> tuple[Float64, Float64]:
+        """How far D is off before the first leaf and after the last one."""
+        least = -(self.share + self.beside) * self.rows
+        return least, least + self.rows
+
+    @cached_property
+    def _steps(self) -> Offset:
+        """What is told of the places that were looked at, by all on a step with them."""
+        ladder, goal = self.ladder, self.beside * self.rows
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.where(self._seen, ladder.totals / ladder.information - goal, self._ends[1])
+            return on_steps(ladder.thresholds, Offset(off, 1 / ladder.information), self._ends)
+
+    @cached_property
     def _variance(self) -> Float64:
         """That of D at the places."""
-        with np.errstate(divide="ignore"):
-            inner = np.where(self._seen, 1 / self.ladder.information, 0.0)
         end = np.zeros((1, len(self.rows)))
-        return np.vstack([end, inner, end]) + _EXACT
+        return np.vstack([end, np.where(self._seen, self._steps.variance, 0.0), end]) + _EXACT
 
     @cached_property
     def _off(self) -> Float64:
         """How far D seems to be off at the places: it rises, and what is known better decides."""
-        goal, least = self.beside * self.rows, -(self.share + self.beside) * self.rows
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.where(self._seen, self.ladder.totals / self.ladder.information - goal, least + self.rows)
-        off = np.clip(np.vstack([least[None], inner, (least + self.rows)[None]]), least, least + self.rows)
+        least, most = self._ends
+        off = np.clip(np.vstack([least[None], self._steps.off, most[None]]), least, most)
         falls = np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
         off[:, falls] = rising(off[:, falls], self._variance[:, falls])
         return np.asarray(off)
@@ -235,9 +249,8 @@ class Windows:
         left, right = self._places[after, columns], self._places[after + 1, columns]
         part = np.clip((place - left) / np.maximum(right - left, 1), 0.0, 1.0)
         below, above = self._off[after, columns], self._off[after + 1, columns]
-        curve = (2 * CURVE * (above - below)) ** 2 * part * (1 - part)
-        noise = (1 - part) ** 2 * self._variance[after, columns] + part**2 * self._variance[after + 1, columns]
-        return _Told(after, place == right, below + part * (above - below), noise + curve)
+        ends = (Offset(below, self._variance[after, columns]), Offset(above, self._variance[after + 1, columns]))
+        return _Told(after, place == right, *between(*ends, part))
 
     def _chance(self, place: Int64, told: _Told) -> Float64:
         """Return how likely the quantile is not past thresholds."""
@@ -307,7 +320,7 @@ class Windows:
         if not len(thresholds):
             none = np.full(len(columns), -1)
             return self.low, self.high, none, none
-        off, information = self._off[1:-1], self.ladder.information
+        off, information = self._off[1:-1], 1 / self._variance[1:-1]
         inside = self._seen & (thresholds > self.low) & (thresholds < self.high)
         clear = inside & (np.abs(off) * np.sqrt(information) >= CLEAR)
         left = np.where(clear & (off < 0), thresholds, self.low).max(axis=0)
@@ -331,11 +344,23 @@ class Windows:
         place = np.minimum(place, np.maximum(self._last - 1, 0))
         information = np.maximum(np.minimum(SPAN / span**2, RIPE / ends**2), floor)
         if len(self.ladder.thresholds):
+            again = np.where(again >= 0, self._less_known(again), again)
             row = np.where(again >= 0, again, self._row(place[None], self._told(place[None]))[0])
             at = np.maximum(row, 0)
             place = np.where(row >= 0, self.ladder.thresholds[at, columns], place)
             information = np.where(row >= 0, GROWTH * self.ladder.information[at, columns], information)
         return place, information
+
+    def _less_known(self, row: Int64) -> Int64:
+        """Return these rows of the ladder, or those of places beside them that are known less, and are not clear."""
+        information, columns = self.ladder.information, self._columns
+        least, found = information[row, columns] / BEHIND, row
+        for beside in (row - 1, row + 1):
+            at = np.clip(beside, 0, len(information) - 1)
+            held, clear = information[at, columns], np.abs(self._off[at + 1, columns]) * np.sqrt(information[at, columns])
+            worse = (held > 0) & (held < least) & (clear < SURELY)
+            least, found = np.where(worse, held, least), np.where(worse, at, found)
+        return np.asarray(found)
 
     def _proof(self, place: Int64, cost: Float64) -> tuple[Int64, Float64]:
         """Return a look that is to prove an end: a first one, or another one."""

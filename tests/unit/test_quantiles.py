@@ -191,7 +191,7 @@ def test_relative_targets_hold_for_every_value_in_the_interval():
         )
         for x in (state.lower[0], state.upper[0]):
             assert bool(state.met[0])
-            assert abs(state.value[0] - x) <= max(0.05 * abs(x), 3.0)
+            assert abs(state.value[0] - x) <= max(0.05 * abs(x), 3.0) + 1e-11  # outward, by what float64 rounds
 
 
 def test_progress_is_told():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-CLEARLY: Final = 3.0
+CLEARLY: Final = 4.0
 """Rows are roughly known when there are this many times their noise."""
 
 HOPEFUL: Final = 1.25

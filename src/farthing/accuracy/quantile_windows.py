@@ -54,7 +54,7 @@ FIRST: Final = 0.6
 MOST_STEP: Final = 0.5
 """another one adds at most this part of what the place has,"""
 
-LEAST_STEP: Final = 0.1
+LEAST_STEP: Final = 0.15
 """and at least this."""
 
 NEW: Final = 2.0

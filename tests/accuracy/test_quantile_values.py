@@ -12,11 +12,13 @@ from scipy.stats import binom, norm
 from sweeps import sweep
 
 from farthing.accuracy import quantile_value_bets
+from farthing.accuracy.quantile_bets import STAKE, partly, won_at_most
 from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_rank_run import UP, surely
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.quantile_trail import BEFORE, PAST
 from farthing.accuracy.quantile_value import ValueTarget
-from farthing.accuracy.quantile_value_bets import ValueBets, averaged, needed
+from farthing.accuracy.quantile_value_bets import Bet, ValueBets
 from farthing.accuracy.quantile_value_run import ValueRun
 from farthing.accuracy.quantile_windows import NextLook, Windows, rising
 from farthing.mechanisms.gaussian import GRAIN
@@ -36,45 +38,70 @@ def searched(leaf, q=0.5, *, beta=BETA, cap=1 << 60, seed=3, held=None, **target
     return plan, plan.run(noisy.measure, noisy.measure_count, groups=groups, held=held)
 
 
-@settings(max_examples=sweep(20, 200), deadline=None)
-@given(st.floats(-3, 3), st.floats(-3, 3), st.floats(0, 2), st.floats(0.5, 1.0))
-def test_a_bet_on_a_wrong_claim_wins_nothing_in_the_mean(information, prior, off, variance):
-    """By quadrature, for any information and prior: at 0 and above, and where the noise is less than was told."""
-    information, prior = 10**information, 10**prior
-    mean = off + np.linspace(-9, 9, 20_001) * np.sqrt(variance / information)
-    density = norm.pdf(mean, off, np.sqrt(variance / information))
-    won = np.exp(averaged(mean * information, np.full_like(mean, information), np.full_like(mean, prior)))
-
-    assert np.trapezoid(won * density, mean) <= 1 + 1e-6
+def gained(mean, information, rate, *, needs, before=0.0, surely=1.0, side=1):
+    """Return what one look, to prove a side, adds to what was won at a threshold, as logarithms."""
+    runs = len(mean)
+    bets = ValueBets(*np.full((3, 1, runs), before))
+    full = np.full(runs, information), *(np.full(runs, each) for each in (rate, needs, surely))
+    row, at, sides = np.zeros(runs, np.int64), np.arange(runs), np.full(runs, side)
+    won = bets.add(row, at, sides, (mean, full[0]), Bet(*full[1:]))[0 if side > 0 else 1]
+    return won - partly(STAKE, np.full(runs, before))
 
 
 @settings(max_examples=sweep(20, 200), deadline=None)
-@given(st.floats(0.5, 40), st.floats(0.01, 100), st.floats(0.2, 5))
-def test_what_is_needed_is_about_enough(wins, off, times):
-    """At that information a mean that is off by so much has won it, give or take a little."""
-    prior = np.array([times / off**2])
-    found = needed(np.array([wins]), np.array([off]), prior)
+@given(
+    st.floats(-3, 3), st.floats(-1, 1), st.floats(0, 2), st.floats(0.5, 1.0), st.floats(0.1, 9), st.floats(-4, 4),
+    st.sampled_from([-1, 1]),
+)  # fmt: skip
+def test_a_bet_on_a_wrong_claim_wins_nothing_in_the_mean(size, rate, off, surely, needs, before, side):
+    """By quadrature, for any information, rate and need: at 0 and above, with as little noise as may be."""
+    information = 10**size
+    for variance in (surely, 1.0):
+        mean = off + np.linspace(-9, 9, 20_001) * np.sqrt(variance / information)
+        density = norm.pdf(mean, off, np.sqrt(variance / information))
+        more = gained(
+            side * mean,
+            information,
+            10**rate / np.sqrt(information),
+            needs=needs,
+            before=before,
+            surely=surely,
+            side=side,
+        )
 
-    assert averaged(-off * found, found, prior)[0] == pytest.approx(wins, abs=0.35, rel=0.02)
+        assert np.trapezoid(np.exp(more) * density, mean) <= 1 + 1e-5
+        assert (more <= max(needs - partly(STAKE, np.array(before)), 0) + 1e-9).all()
 
 
-def unpaid(total, information, prior):
+def test_what_is_needed_takes_no_more_looks_than_a_test():
+    """Where D is off as was thought, looks of the best size win what is needed at 2.9 nats each, about; and no more."""
+    paid = stopped(-1.0)[2]
+
+    assert (
+        5.0 < paid < 7.5
+    )  # 7.8 for a bet that is averaged over how far it may be off, 10.8 for a test at a fixed price
+
+
+def unpaid(most, mean, information, _rate, surely=1.0):
     """The planted bug: how far a threshold is off is chosen after the looks."""
-    both = information + prior
-    return np.log(2.0) + total**2 / (2 * both) + norm.logcdf(-total / np.sqrt(both))
+    return won_at_most(most, mean, information, np.maximum(-mean, 0.0), surely)
 
 
 def stopped(off, looks=60, runs=20_000):
-    """Return how often bets that the quantile is past a threshold, off by so many rows, ever win 1/beta."""
+    """Return how often bets that the quantile is past a threshold, off by so many rows, ever win 1/beta; of how many;
+    and the information that those took in the mean.
+    """
     rng, bets = np.random.default_rng(11), ValueBets.none(runs)
     row, at, side = np.zeros(runs, np.int64), np.arange(runs), np.ones(runs, np.int64)
-    ever = np.zeros(runs, np.bool_)
+    ever, paid = np.zeros(runs, np.bool_), np.zeros(runs)
+    bet = Bet(np.ones(runs), np.full(runs, -np.log(BETA) * UP), surely(np.full(runs, 1 << 30)))
     for look in range(looks):
-        information = np.full(runs, 6.0 if look == 0 else 1.5 * 1.1**look)
+        information = np.full(runs, 0.5 * 1.1**look)
+        paid += information * ~ever
         seen = (off + rng.normal(size=runs) / np.sqrt(information), information)
-        past, _ = bets.add(row, at, side, seen)
+        past, _ = bets.add(row, at, side, seen, bet)
         ever |= past >= -np.log(BETA)
-    return int(ever.sum()), runs
+    return int(ever.sum()), runs, paid.mean()
 
 
 @pytest.mark.statistical
@@ -82,12 +109,12 @@ def test_a_side_that_is_wrong_is_proved_as_rarely_as_told(monkeypatch):
     """On the very edge at most beta of all runs ever prove it, and not far fewer; a true one is proved. A bet that does
     not pay for choosing how far a threshold is off proves it too often.
     """
-    wrong, runs = stopped(0.0)
+    wrong, runs, _ = stopped(0.0)
     assert 0.3 * BETA * runs < wrong <= binom.isf(ALPHA, runs, BETA)
     assert stopped(1.0)[0] < wrong
     assert stopped(-1.0)[0] > 0.99 * runs
 
-    monkeypatch.setattr(quantile_value_bets, "averaged", unpaid)
+    monkeypatch.setattr(quantile_value_bets, "won_at_most", unpaid)
     assert stopped(0.0)[0] > binom.isf(ALPHA, runs, BETA)
 
 
@@ -105,8 +132,9 @@ def test_an_interval_holds_however_it_is_looked_for(below, monkeypatch):
         def looks(self):
             many = len(self.rows)
             information = rng.choice([0.02, 0.5], many) * 1e-4
+            rate = rng.choice([30.0, 100.0, 300.0], many)
             return NextLook(
-                rng.choice(places, many), information, rng.choice(sides, many), *np.zeros((2, many)), np.ones(many)
+                rng.choice(places, many), information, rng.choice(sides, many), rate, *np.zeros((2, many)), rate
             )
 
         monkeypatch.setattr(Windows, "next", looks)
@@ -118,7 +146,7 @@ def test_an_interval_holds_however_it_is_looked_for(below, monkeypatch):
     most = binom.isf(ALPHA, groups, beta)
     assert blind([99, 100, 500, 899, 900], [-1, 0, 1]) <= most
     assert 0 < blind([500], [wrong]) <= most
-    monkeypatch.setattr(quantile_value_bets, "averaged", unpaid)
+    monkeypatch.setattr(quantile_value_bets, "won_at_most", unpaid)
     assert blind([500], [wrong]) > most
 
 

@@ -385,8 +385,8 @@ PRICES = (
     _one(
         "how far a threshold is off chosen after the looks that prove it",
         "accuracy/quantile_value_bets.py",
-        "np.log(2.0) + np.log(prior / both) / 2 + far**2 / 2",
-        "np.log(2.0) + far**2 / 2",
+        "            rate = np.where(most > 0, bet.rate[some], 0.0)",
+        "            rate = np.where(most > 0, np.maximum(-mine * mean[some], 0.0), 0.0)",
         "sides at the edge",
     ),
     _one(

@@ -22,7 +22,7 @@ from farthing.accuracy.joint_quantiles import JointQuantiles, NoisyJointRanks
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
-from farthing.accuracy.quantile_value_bets import ValueBets
+from farthing.accuracy.quantile_value_bets import Bet, ValueBets
 from farthing.accuracy.ranking_bounds import proved_leads_of
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.ratio_chances import RatioChances
@@ -146,9 +146,10 @@ def sides_at_the_edge() -> tuple[str, ...]:
     rng, runs = np.random.default_rng(93), 20_000
     bets, ever = ValueBets.none(runs), np.zeros(runs, np.bool_)
     first, every, past = np.zeros(runs, np.int64), np.arange(runs), np.ones(runs, np.int64)
+    bet = Bet(np.full(runs, 1.0), np.full(runs, np.log(20)), np.full(runs, 0.999))
     for look in range(40):
-        information = np.full(runs, 6.0 * 1.2**look)
-        won, _ = bets.add(first, every, past, (rng.normal(size=runs) / np.sqrt(information), information))
+        information = np.full(runs, 1.0 * 1.2**look)
+        won, _ = bets.add(first, every, past, (rng.normal(size=runs) / np.sqrt(information), information), bet)
         ever |= won >= np.log(20)
     off, most = int(ever.sum()), int(binom.isf(1e-6, runs, 0.05))
     return (f"{off} of {runs} sides are wrong, where {most} may be",) * (off > most)

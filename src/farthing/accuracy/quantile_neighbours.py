@@ -44,8 +44,14 @@ ASTRAY: Final = 0.1
 BEND: Final = 0.15
 """Between two places D is off a straight line by this part of how far it rises there, in the middle."""
 
+LEND: Final = 10.0
+"""What the others on its step tell of a place counts at most so many times as much as its own looks."""
+
 SAME: Final = 4.0
 """A place is on a step with the next one if that is so many times as likely as that it is on a straight line."""
+
+
+_HARDLY: Final = 1e-9
 
 
 class Offset(NamedTuple):
@@ -170,17 +176,30 @@ def on_steps(thresholds: Int64, own: Offset, ends: tuple[Float64, Float64]) -> O
     for row in range(1, len(off)):
         off[row] = np.where(linked[row - 1], off[row - 1], off[row])
         variance[row] = np.where(linked[row - 1], variance[row - 1], variance[row])
-    return Offset(off, variance)
+    return _lent(own, Offset(off, variance))
+
+
+def _lent(own: Offset, step: Offset) -> Offset:
+    """Return what each place and the others on its step tell of it: those count at most `LEND` times as much."""
+    held = 1 / own.variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        others = 1 / step.variance - held
+        some = others > _HARDLY * held
+        level = np.where(some, (step.off / step.variance - own.off * held) / others, 0.0)
+        lent = np.where(some, np.minimum(others, LEND * held), 0.0)
+        off = np.where(some, (own.off * held + level * lent) / (held + lent), own.off)
+        return Offset(np.asarray(off), np.asarray(1 / (held + lent)))
 
 
 def _last_below(thresholds: Int64, own: Offset, least: Float64) -> tuple[Int64, Offset]:
-    """Return the last place below each one where D is lower than 0 by more than its noise, or where the range begins."""
+    """Return the last place below each one where D is below 0 by more than its noise, or where the range begins."""
     many, columns = own.off.shape[0], np.arange(own.off.shape[1])
     below = np.isfinite(own.variance) & (own.off < -np.sqrt(own.variance))
     rows = np.maximum.accumulate(np.where(below, np.arange(many)[:, None], -1), axis=0)
     rows = np.vstack([np.full((1, len(columns)), -1), rows])[:many]
     found, at = rows >= 0, np.maximum(rows, 0)
-    off, variance = (np.where(found, mine[at, columns], end) for mine, end in zip(own, (least, 0.0), strict=True))
+    off = np.where(found, own.off[at, columns], least)
+    variance = np.where(found, own.variance[at, columns], 0.0)
     return np.where(found, thresholds[at, columns], -1), Offset(off, variance)
 
 

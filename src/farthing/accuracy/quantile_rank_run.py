@@ -63,7 +63,7 @@ AHEAD: Final = 3
 HOPELESS: Final = 8.0
 """A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
 
-_UP: Final = 1 + 1e-9
+UP: Final = 1 + 1e-9
 _ROUNDED: Final = 1 + 2.0**-19  # noise is put on a grid, and rounded up: its variance is told higher by less than this
 
 
@@ -207,10 +207,9 @@ class RankRun:
                 known = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
             return mean - share * count, np.asarray(known)
 
-        surely = grains / (grains + 1.0) / _ROUNDED  # a look at several is told in whole grains, rounded down
         if places is self.places and asked.rank:
             seen = (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack))
-            self._bet_on_ranks(at, row, (fresh, np.asarray(surely)), seen)
+            self._bet_on_ranks(at, row, (fresh, surely(grains)), seen)
         self._bet_on_sides(places, at, row, fresh, beyond(asked.beside))
         places.information[row, at] += fresh
         places.totals[row, at] += fresh * mean
@@ -233,7 +232,7 @@ class RankRun:
         for (won_, side, off, shown), (mean, information) in zip(sides, seen, strict=True):
             rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - off), 0, 1) * slack)
             held = won_[row, at]
-            most = wholly(STAKE, partly(STAKE, held) + self._odds * _UP - shown) - held
+            most = wholly(STAKE, partly(STAKE, held) + self._odds * UP - shown) - held
             won_[row, at] += won_at_most(most, side * mean, information, rate, surely)
 
     def _bet_on_sides(
@@ -363,6 +362,11 @@ def started(
         "most": none - 1, "depth": none.copy(), "middle": none.copy(), "places": Places.none(groups),
         "aside": Places.none(groups), "counted": nothing.copy(), "total": nothing.copy(),
     }  # fmt: skip
+
+
+def surely(grains: Int64) -> Float64:
+    """Return what the variance of looks, times the information that is told of them, is no less than."""
+    return np.asarray(grains / (grains + 1.0) / _ROUNDED)  # a look at several is told in whole grains, rounded down
 
 
 def _kind(plan: BisectionPlan) -> int:

@@ -1,74 +1,43 @@
 """Bets on which side of a threshold a quantile lies, on the looks that are taken to prove it.
 
 A look says beforehand what it is for: to find a place, or to prove that the quantile is past a threshold, or that it is
-not. Only on the latter is anything bet. All such looks at a threshold make one bet, on their mean: on how far it is off
-an average is taken over all that it may be. So it does not matter how many looks there were, nor how large each was.
+not. Only on the latter is anything bet, as much as is best where D is as far off as was thought beforehand; and no bet
+wins more than what is needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+
+from farthing.accuracy.quantile_bets import STAKE, partly, wholly, won_at_most
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from farthing.accuracy.quantile_bets import Ladder
+
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
 
-STAKE: Final = 0.95
-"""The part that is staked on the side that the first look at a threshold is to prove; the rest is on the other side."""
-
-LIKELY: Final = 3.0
-"""The first look at a threshold is likely to have this times the information at which D is off by one deviation."""
-
-_ROUNDS: Final = 4
-_NAMES: Final = ("information", "totals", "first", "side")
+_NAMES: Final = ("information", "past", "before")
 
 
-def averaged(total: Float64, information: Float64, prior: Float64) -> Float64:
-    """Return the logarithm of what a bet on a mean below 0 multiplies, in the average over how far it is below.
+class Bet(NamedTuple):
+    """How much is bet on looks: one entry a group, known before each look.
 
-    Args:
-        total: the mean times the information.
-        information: of the looks.
-        prior: one over the square of how far it is likely off: as much information as counts for 0.
-
-    >>> averaged(np.array([-6.0, 6.0]), np.array([4.0]), np.array([1.0])).round(2).tolist()
-    [3.48, -2.13]
+    Attributes:
+        rate: how far D is thought to be off, in rows.
+        needs: the logarithm of what is needed at the threshold, of all that was won there.
+        surely: the variance of the noise, times the information, is no less than this.
     """
-    from scipy.special import log_ndtr
 
-    both = information + prior
-    far = total / np.sqrt(both)
-    return np.asarray(np.log(2.0) + np.log(prior / both) / 2 + far**2 / 2 + log_ndtr(-far))
-
-
-def needed(wins: Float64, off: Float64, prior: Float64) -> Float64:
-    """Return about the information at which looks whose mean is off by so much have won this, as a logarithm.
-
-    >>> found = needed(np.array([3.0]), np.array([2.0]), np.array([4.0]))
-    >>> averaged(-2.0 * found, found, np.array([4.0])).round(2).tolist()
-    [2.83]
-    """
-    wins = np.maximum(wins, 0.02)
-    with np.errstate(divide="ignore", over="ignore"):
-        found: Float64 = np.asarray(2 * wins / off**2)
-        for _ in range(_ROUNDS):
-            alone = np.maximum(wins - np.log(2.0) + np.log1p(found / prior) / 2, 0.02)
-            found = np.asarray(2 * alone * (1 + prior / found) / off**2)
-    return found
-
-
-def of_stake(there: Float64, stake: Float64) -> Float64:
-    """Return the logarithm by which a stake has to be multiplied so that this is there; 0 where it is there already.
-
-    >>> of_stake(np.array([0.0, 1.0]), np.array([0.5, 0.5])).round(2).tolist()
-    [0.0, 1.49]
-    """
-    return np.asarray(np.log1p(np.maximum(np.expm1(np.clip(there, 0.0, 500.0)), 0.0) / stake))
+    rate: Float64
+    needs: Float64
+    surely: Float64
 
 
 @dataclass(slots=True, eq=False)
@@ -77,54 +46,69 @@ class ValueBets:
 
     Attributes:
         information: on D, of the looks that are to prove a side.
-        totals: the mean of D times it.
-        first: the information of the first one; 0 for none.
-        side: 1 where the first one is to prove that the quantile is past the threshold, -1 that it is not.
+        past: log of what a stake on the claim that the quantile is past the threshold has become.
+        before: the same of the claim that it is not.
     """
 
     information: Float64
-    totals: Float64
-    first: Float64
-    side: Float64
+    past: Float64
+    before: Float64
 
     @classmethod
     def none(cls, groups: int) -> ValueBets:
         """Return no places.
 
-        >>> ValueBets.none(2).first.shape
+        >>> ValueBets.none(2).past.shape
         (0, 2)
         """
         return cls(*(np.zeros((0, groups)) for _ in _NAMES))
 
     def grow(self, places: int) -> None:
         """Make room for so many places."""
-        more = np.zeros((max(places - len(self.first), 0), self.first.shape[1]))
+        more = np.zeros((max(places - len(self.past), 0), self.past.shape[1]))
         if len(more):
             for name in _NAMES:
                 setattr(self, name, np.vstack([getattr(self, name), more]))
 
-    def add(self, row: Int64, at: Int64, side: Int64, seen: tuple[Float64, Float64]) -> tuple[Float64, Float64]:
+    def add(
+        self, row: Int64, at: Int64, side: Int64, seen: tuple[Float64, Float64], bet: Bet
+    ) -> tuple[Float64, Float64]:
         """Add looks of groups at these rows, each to prove a side; return what was won by both bets there so far.
 
         Guarantee: where the quantile is not past the threshold, the mean of the first is at most 1, at any time; where
             it is past it, that of the second is. (Both are returned as logarithms.)
         Proof: docs/proofs/accuracy.quantile_bisection.md, "By value".
         Assumes: each look has independent Gaussian noise of at most the variance that its information tells; how large
-            it is, where, and what it is for were named before it.
+            it is, where, what it is for and how much is bet on it were named before it.
         Rounds: nothing; float64.
         """
         mean, information = seen
         self.grow(int(row.max(initial=-1)) + 1)
-        new = self.first[row, at] == 0
-        self.first[row, at] = np.where(new, information, self.first[row, at])
-        self.side[row, at] = np.where(new, side, self.side[row, at])
         self.information[row, at] += information
-        self.totals[row, at] += information * mean
-        total, held, prior = self.totals[row, at], self.information[row, at], self.first[row, at] / LIKELY
-        past = np.where(self.side[row, at] > 0, STAKE, 1 - STAKE)
-        return _staked(past, averaged(total, held, prior)), _staked(1 - past, averaged(-total, held, prior))
+        for held, mine in ((self.past, 1), (self.before, -1)):
+            some = np.flatnonzero(side == mine)
+            here, group = row[some], at[some]
+            most = np.maximum(wholly(STAKE, bet.needs[some]) - held[here, group], 0.0)
+            rate = np.where(most > 0, bet.rate[some], 0.0)
+            held[here, group] += won_at_most(most, mine * mean[some], information[some], rate, bet.surely[some])
+        return partly(STAKE, self.past[row, at]), partly(STAKE, self.before[row, at])
 
 
-def _staked(stake: Float64, won: Float64) -> Float64:
-    """Return the logarithm of what is there where a part was staked."""
-    return np.asarray(np.logaddexp(np.log1p(-stake), np.log(stake) + won))
+def still_inside(ladder: Ladder, low: Int64, high: Int64) -> tuple[Float64, Float64]:
+    """Return what was won, at the least, that the quantile is among none of the leaves that are still in the range.
+
+    Args:
+        ladder: the places, and what was won there.
+        low: int64[groups], the last threshold that the quantile is past.
+        high: int64[groups], the first that it is not past.
+
+    Returns:
+        float64[places + 1, groups] twice, the logarithms: of all leaves up to each place, and, first at the lowest, of
+        all from each place on.
+    """
+    most = np.iinfo(np.int64).max
+    thresholds = np.where(ladder.seen, ladder.thresholds, most)
+    end = np.full((1, len(low)), most)
+    past = np.where(np.vstack([thresholds, end]) <= low, np.inf, ladder.outside)
+    before = np.where(np.vstack([-end, thresholds]) >= high, np.inf, ladder.outside)
+    return np.minimum.accumulate(past, axis=0), np.minimum.accumulate(before[::-1], axis=0)[::-1]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.quantile_bets import Ladder
-from farthing.accuracy.quantile_rank_run import RankRun, started
+from farthing.accuracy.quantile_rank_run import UP, RankRun, started, surely
 from farthing.accuracy.quantile_ranks import WHOLE
 from farthing.accuracy.quantile_trail import BEFORE, PAST, made_by_value
 from farthing.accuracy.quantile_value import ValueTarget, within
-from farthing.accuracy.quantile_value_bets import ValueBets
+from farthing.accuracy.quantile_value_bets import Bet, ValueBets, still_inside
 from farthing.accuracy.quantile_windows import USUAL, KnownBets, NextLook, Windows
 from farthing.mechanisms.gaussian import MOST_GRAINS
 
@@ -63,6 +63,7 @@ class ValueRun(RankRun):
 
     sides: ValueBets
     aims: Int64  # what the next look is to prove: 1, -1, or 0 for nothing
+    rates: Float64  # how much is bet on it
     needs: Float64  # information that it takes at best to prove a window
 
     @classmethod
@@ -79,7 +80,8 @@ class ValueRun(RankRun):
         trail = held.only(int(made_by_value(plan.asked.lane_steps, 0)))
         run = cls(
             **started(plan, trail, settled, measure, measure_count),
-            sides=ValueBets.none(groups), aims=np.zeros(groups, np.int64), needs=np.zeros(groups),
+            sides=ValueBets.none(groups), aims=np.zeros(groups, np.int64), rates=np.zeros(groups),
+            needs=np.zeros(groups),
         )  # fmt: skip
         run.active &= ~run.within(np.arange(groups))
         return run
@@ -106,11 +108,12 @@ class ValueRun(RankRun):
         """Return the next threshold of each group, and the grains of D and of the count there."""
         plan, known = self.plan, self._clear(at)
         place, grains, rows = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64), self._rough(at)
-        self.aims[at], self.needs[at] = 0, self._least_needed(at)
+        self.aims[at], self.rates[at], self.needs[at] = 0, 0.0, self._least_needed(at)
         for part in _parts(np.flatnonzero(known)):
             found, some = self._windows(at[part]).next(), at[part]
             late = self.spent[some] > PATIENCE * plan.cap_grains
-            self.aims[some], self.needs[some] = found.side, np.where(late, found.likely, found.least)
+            self.aims[some], self.rates[some] = found.side, found.rate
+            self.needs[some] = np.where(late, found.likely, found.least)
             wanted, counted = self._by_rank(some, found)
             place[part] = wanted[0]
             wanted_grains = np.maximum(np.ceil(wanted[1] / plan.per_grain), 1)
@@ -136,24 +139,34 @@ class ValueRun(RankRun):
 
     def _windows(self, at: Int64) -> Windows:
         """Return what the searches of these groups see."""
-        plan, asked, ladder = self.plan, self.plan.asked, Ladder.of(self.places, at)
+        asked, ladder = self.plan.asked, Ladder.of(self.places, at)
         self.sides.grow(len(self.places.thresholds))
 
         def ordered(values: Float64) -> Float64:
             return np.asarray(np.take_along_axis(values[:, at], ladder.order, axis=0))
 
         sides, places = self.sides, self.places
-        known = KnownBets(*map(ordered, (sides.information, sides.first, sides.side, places.past, places.before)))
-        shares = asked.lane_steps / WHOLE, asked.beside
-        odds = -float(np.log(plan.beta * plan.interval_share))
-        return Windows(ladder, known, self.rows[at], *shares, self.low[at] - 1, self.high[at], self._target, odds)
+        known = (sides.information, sides.past, sides.before, places.past, places.before)
+        shares, ends = (asked.lane_steps / WHOLE, asked.beside), (self.low[at] - 1, self.high[at])
+        rows, target = self.rows[at], self._target
+        return Windows(ladder, KnownBets(*map(ordered, known)), rows, *shares, *ends, target, self._leaves_out)
+
+    @property
+    def _leaves_out(self) -> float:
+        """The logarithm of what has to be won to leave leaves out."""
+        return -float(np.log(self.plan.beta * self.plan.interval_share))
+
+    def keep(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
+        """Keep the next look of groups as it was measured, and how much is bet on it."""
+        RankRun.keep(self, at, place, ranks, counts)  # slots: there is no super() without arguments
+        self.trail.shown[self.depth[at], at] = np.where(self.aims[at] != 0, self.rates[at], 0.0)
 
     def _bet_on_sides(
         self,
         places: Places,
         at: Int64,
         row: Int64,
-        fresh: Float64,  # noqa: ARG002  # the first look of a place says how much is bet
+        fresh: Float64,  # noqa: ARG002  # the look says how much is bet on it
         seen: tuple[Float64, Float64],
     ) -> None:
         """Settle bets on looks that are to prove a side; on others, and for much wider targets, nothing is bet."""
@@ -161,9 +174,22 @@ class ValueRun(RankRun):
         kinds, wide = self.trail.kinds[look, at], self._target.much_narrower_than(self.trail.targets(look, at))
         side = np.where(wide, 0, np.where(kinds & PAST, 1, np.where(kinds & BEFORE, -1, 0)))
         some = np.flatnonzero((side != 0) & (seen[1] > 0))
-        row, at = row[some], at[some]
-        won = self.sides.add(row, at, side[some], (seen[0][some], seen[1][some]))
+        if not some.size:
+            return
+        row, at, look, side = row[some], at[some], look[some], side[some]
+        needs = self._needed_there(places, row, at, side)
+        bet = Bet(self.trail.shown[look, at], needs, surely(self.trail.grains[look, at]))
+        won = self.sides.add(row, at, side, (seen[0][some], seen[1][some]), bet)
         places.past[row, at], places.before[row, at] = won
+
+    def _needed_there(self, places: Places, row: Int64, at: Int64, side: Int64) -> Float64:
+        """Return the logarithm of what all that is won at places has to come to, to prove a side."""
+        ladder, columns = Ladder.of(places, at), np.arange(len(at))
+        mine = (ladder.order == row).argmax(axis=0)
+        past, before = still_inside(ladder, self.low[at] - 1, self.high[at])
+        shown = np.where(side > 0, past[mine, columns], before[mine + 1, columns])
+        there = np.where(side > 0, places.past[row, at], places.before[row, at])
+        return np.asarray(there + self._leaves_out * UP - shown)
 
     def _aside(self, depth: Int64, at: Int64) -> Flags:  # noqa: ARG002  # no look was made for a rank
         """Return no look."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.accuracy.quantile_bets import STAKE, wholly
 from farthing.accuracy.quantile_neighbours import Offset, between, on_steps
-from farthing.accuracy.quantile_value_bets import LIKELY, STAKE, needed, of_stake
+from farthing.accuracy.quantile_value_bets import still_inside
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-CLEAR: Final = 1.4
+CLEAR: Final = 1.3
 """A place is on one side where it is off by so many standard deviations."""
 
 RIPE: Final = 2.75
@@ -48,13 +49,16 @@ BEHIND: Final = 1.5
 SURELY: Final = 4.0
 """or are off by so many standard deviations."""
 
-FIRST: Final = 0.6
+RATE: Final = 0.8
+"""A bet is the best one where D is off by this part of what it is thought to be off."""
+
+FIRST: Final = 0.3
 """The first look that proves an end has this part of what is likely to be needed;"""
 
 MOST_STEP: Final = 0.5
 """another one adds at most this part of what the place has,"""
 
-LEAST_STEP: Final = 0.15
+LEAST_STEP: Final = 0.08
 """and at least this."""
 
 NEW: Final = 2.0
@@ -100,6 +104,7 @@ class NextLook(NamedTuple):
         place: int64, the threshold.
         information: float64.
         side: int64, 1 to prove that the quantile is past the threshold, -1 that it is not, 0 to find a place.
+        rate: float64, how far D is to be off there for a bet on it to be the best one.
         least: float64, no window is proved by less information than this, most likely, even if rows crowd at its ends.
         likely: float64, the same if they do not.
         ends: float64, how far D is likely to be off at the ends of the best window.
@@ -108,6 +113,7 @@ class NextLook(NamedTuple):
     place: Int64
     information: Float64
     side: Int64
+    rate: Float64
     least: Float64
     likely: Float64
     ends: Float64
@@ -118,16 +124,16 @@ class KnownBets(NamedTuple):
 
     Attributes:
         information: of looks that were to prove a side.
-        first: of the first of them; 0 for none.
-        side: what that one was to prove.
-        past, before: log of what was won by bets that the quantile is past the place, and that it is not.
+        past, before: log of what stakes have become on the claims that the quantile is past the place, and that it is
+            not.
+        won_past, won_before: log of what was won by both.
     """
 
     information: Float64
-    first: Float64
-    side: Float64
     past: Float64
     before: Float64
+    won_past: Float64
+    won_before: Float64
 
 
 class _Told(NamedTuple):
@@ -185,7 +191,8 @@ class Windows:
         proof = self._proof(end, np.where(start, below, above))
         place, information = (np.where(proves, mine, other) for mine, other in zip(proof, found, strict=True))
         side = np.where(proves, np.where(start, 1, -1), 0)
-        return NextLook(place, information, side, *self._least(left, right, ends, wide), ends)
+        rate = RATE * np.maximum(np.abs(self._told(place[None]).off[0]), 1.0)
+        return NextLook(place, information, side, rate, *self._least(left, right, ends, wide), ends)
 
     @property
     def _columns(self) -> Int64:
@@ -288,29 +295,26 @@ class Windows:
     @cached_property
     def _shown(self) -> tuple[Float64, Float64]:
         """What was won that the quantile is past all leaves up to each place, and before all from there on."""
-        outside = self.ladder.outside
-        return np.minimum.accumulate(outside, axis=0), np.minimum.accumulate(outside[::-1], axis=0)[::-1]
+        return still_inside(self.ladder, self.low, self.high)
 
     def _cost(self, side: int, place: Int64, told: _Told) -> Float64:
         """Return what is likely to be needed, at one end of windows, to prove it; nothing where it is proved."""
         columns, known = self._columns, self.known
-        row, bets = self._row(place, told), (known.past if side < 0 else known.before)
+        row = self._row(place, told)
         segment = np.minimum(told.after + (told.here if side > 0 else 0), len(self.ladder.thresholds))
         wins = self.odds - self._shown[0 if side < 0 else 1][segment, columns]
-        first, held, stake = np.zeros(place.shape), np.zeros(place.shape), np.full(place.shape, STAKE)
-        if len(known.first):
+        held, gained = np.zeros(place.shape), np.zeros(place.shape)
+        if len(known.information):
             at = np.maximum(row, 0)
-            first, held = (np.where(row >= 0, each[at, columns], 0.0) for each in (known.first, known.information))
-            wins = wins + np.where(first > 0, bets[at, columns], 0.0)
-            other = (first > 0) & (known.side[at, columns] == side)  # it was begun to prove the other side
-            stake = np.where(other, 1 - STAKE, STAKE)
-        off, begun = side * told.off, first > 0
-        prior = np.where(begun, first / LIKELY, 1 / np.maximum(off, 1.0) ** 2)
-        more = of_stake(wins, stake)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            cost = np.where(more > 0, needed(more, np.maximum(off, _EXACT), prior), 0.0)
-        cost = np.where(off > 0, np.maximum(cost - held, LEAST_STEP * held), np.inf) * np.where(begun, 1.0, NEW)
-        return np.asarray(np.where(place <= self.low if side < 0 else place >= self.high, 0.0, cost))
+            names = (known.past, known.won_past) if side < 0 else (known.before, known.won_before)
+            held, gained, won = (np.where(row >= 0, each[at, columns], 0.0) for each in (known.information, *names))
+            wins = wins + won
+        more = np.maximum(wholly(STAKE, np.maximum(wins, 0.0)) - gained, 0.0)
+        off = side * told.off
+        cost = np.where(off > 0, np.maximum(2 * more / np.maximum(off, _EXACT) ** 2, LEAST_STEP * held), np.inf)
+        return np.asarray(
+            np.where(place <= self.low if side < 0 else place >= self.high, 0.0, cost * np.where(held > 0, 1.0, NEW))
+        )
 
     def _bracket(self, ends: Float64) -> tuple[Int64, Int64, Int64, Int64]:
         """Return the clear places on both sides of where D crosses 0, and between them one that is known well enough
@@ -357,7 +361,10 @@ class Windows:
         least, found = information[row, columns] / BEHIND, row
         for beside in (row - 1, row + 1):
             at = np.clip(beside, 0, len(information) - 1)
-            held, clear = information[at, columns], np.abs(self._off[at + 1, columns]) * np.sqrt(information[at, columns])
+            held, clear = (
+                information[at, columns],
+                np.abs(self._off[at + 1, columns]) * np.sqrt(information[at, columns]),
+            )
             worse = (held > 0) & (held < least) & (clear < SURELY)
             least, found = np.where(worse, held, least), np.where(worse, at, found)
         return np.asarray(found)
@@ -366,7 +373,7 @@ class Windows:
         """Return a look that is to prove an end: a first one, or another one."""
         row = self._row(place[None], self._told(place[None]))[0]
         held = np.zeros(len(place))
-        if len(self.known.first):
+        if len(self.known.information):
             held = np.where(row >= 0, self.known.information[np.maximum(row, 0), self._columns], 0.0)
         first = np.maximum(FIRST / NEW * cost, (START / self.rows) ** 2)
         return place, np.where(held > 0, np.clip(cost, LEAST_STEP * held, MOST_STEP * held), first)

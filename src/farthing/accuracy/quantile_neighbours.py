@@ -44,6 +44,9 @@ ASTRAY: Final = 0.1
 BEND: Final = 0.15
 """Between two places D is off a straight line by this part of how far it rises there, in the middle."""
 
+FAR: Final = 3.0
+"""None is that is off by so many standard deviations more or less than the step."""
+
 LEND: Final = 10.0
 """What the others on its step tell of a place counts at most so many times as much as its own looks."""
 
@@ -169,7 +172,8 @@ def on_steps(thresholds: Int64, own: Offset, ends: tuple[Float64, Float64]) -> O
             part = (thresholds[row] - start) / (thresholds[row + 1] - start)
             line = between(below, step, part)
             here = np.isfinite(step.variance)
-            linked[row] = here & (_likely(mine, step) > SAME * _likely(mine, line))
+            apart = (mine.off - step.off) ** 2 / (mine.variance + step.variance)
+            linked[row] = here & (apart < FAR**2) & (_likely(mine, step) > SAME * _likely(mine, line))
             both = mine.with_(step)
         off[row] = np.where(linked[row], both.off, off[row])
         variance[row] = np.where(linked[row], both.variance, variance[row])

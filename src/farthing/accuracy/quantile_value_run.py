@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 CLEARLY: Final = 4.0
 """Rows are roughly known when there are this many times their noise."""
 
+AHEAD: Final = 1
+"""Until then each next look counts with so many times the grains of all before it."""
+
 HOPEFUL: Final = 1.25
 """Until then a group is given up where so many noises more than what was counted could not be enough."""
 
@@ -107,7 +110,7 @@ class ValueRun(RankRun):
     def next(self, at: Int64) -> tuple[Int64, Int64, Int64]:
         """Return the next threshold of each group, and the grains of D and of the count there."""
         plan, known = self.plan, self._clear(at)
-        place, grains, rows = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64), self._rough(at)
+        place, grains, rows = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64), self._rough(at, AHEAD)
         self.aims[at], self.rates[at], self.needs[at] = 0, 0.0, self._least_needed(at)
         for part in _parts(np.flatnonzero(known)):
             found, some = self._windows(at[part]).next(), at[part]

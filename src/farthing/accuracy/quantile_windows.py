@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 CLEAR: Final = 1.3
 """A place is on one side where it is off by so many standard deviations."""
 
-RIPE: Final = 2.75
+RIPE: Final = 2.4
 """It is known well enough at this information, times the square of how far D is off at the ends of a window there."""
 
-START: Final = 4.0
+START: Final = 2.5
 """The very first look has this information, times the squared rows;"""
 
-SPAN: Final = 10.0
+SPAN: Final = 8.0
 """another first one this, times the squared span of D between the places beside it,"""
 
-GROWTH: Final = 0.45
+GROWTH: Final = 0.4
 """and each next one this part of what the place has."""
 
 BEHIND: Final = 1.5

@@ -149,8 +149,9 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
     assert (sure.paid > coarse.paid).mean() > 0.8
     assert misses(plans[1].asked, leaf, coarse).sum() > limit
     monkeypatch.setattr(
-        quantile_value_bets, "averaged", lambda total, held, _: np.where(total < 0, 2 * total**2 / held, 0.0)
-    )
+        quantile_value_bets, "won_at_most",
+        lambda most, mean, known, *_: np.where(mean < 0, np.minimum(2 * mean**2 * known, most), 0.0),
+    )  # fmt: skip
     assert misses(plans[1].asked, leaf, chain(ranks, plans, 54)[1]).sum() > limit
 
 

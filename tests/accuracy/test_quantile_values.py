@@ -228,7 +228,7 @@ def test_a_count_that_was_too_high_is_found_out():
 
     assert state.met.mean() > 0.99
     assert state.paid.max() < 60 * np.median(state.paid)
-    assert looks[-1] < 600
+    assert looks[-1] < 400
 
 
 def test_only_looks_that_are_to_prove_a_side_are_bet_on_and_not_for_much_wider_targets():

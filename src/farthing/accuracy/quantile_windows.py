@@ -38,7 +38,7 @@ START: Final = 2.5
 """The very first look has this information, times the squared rows;"""
 
 SPAN: Final = 8.0
-"""another first one this, times the squared span of D between the places beside it,"""
+"""no look has less; another first one has this, times the squared span of D between the places beside it,"""
 
 GROWTH: Final = 0.4
 """and each next one this part of what the place has."""
@@ -352,7 +352,8 @@ class Windows:
             row = np.where(again >= 0, again, self._row(place[None], self._told(place[None]))[0])
             at = np.maximum(row, 0)
             place = np.where(row >= 0, self.ladder.thresholds[at, columns], place)
-            information = np.where(row >= 0, GROWTH * self.ladder.information[at, columns], information)
+            more = np.maximum(GROWTH * self.ladder.information[at, columns], floor)
+            information = np.where(row >= 0, more, information)
         return place, information
 
     def _less_known(self, row: Int64) -> Int64:

@@ -6,7 +6,7 @@ tells this place as surely); and the least that any rule pays that keeps the ran
 the mean, where they have a lump of rows more in one leaf near the quantile (proved: docs/proofs/limits.quantiles.md).
 Smooth, skewed and lumpy data, several quantiles and targets.
 
-    python bench/accuracy/quantiles.py [--quick] [--whole] [--values] [--json FILE]
+    python bench/accuracy/quantiles.py [--quick] [--whole] [--values] [--parts] [--json FILE]
 
 With `--whole`: what quantiles of whole numbers cost, each number being a leaf, over the one test and over the same on
 a grid of 2^16 equal steps, on which each number would be one of them and the others empty.
@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
+from farthing.accuracy import quantile_neighbours, quantile_windows
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
@@ -185,6 +186,20 @@ def by_value(groups, rows):
     return records
 
 
+def by_parts():
+    """Print what quantiles by value cost, in the mean of the cells, without parts of the guess where to look."""
+    for name, lend, behind in (
+        ("as it is", quantile_neighbours.LEND, quantile_windows.BEHIND),
+        ("each place by its own looks", 0.0, quantile_windows.BEHIND),
+        ("whatever is known beside it", quantile_neighbours.LEND, np.inf),
+        ("neither", 0.0, np.inf),
+    ):
+        quantile_neighbours.LEND, quantile_windows.BEHIND, rng = lend, behind, np.random.default_rng(8)
+        cells = [valued(kind, target, 150, 10_000, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
+        mean, half = (np.mean([each[part] for each in cells]) for part in ("tests", "half"))
+        print(f"{name}: {mean:.2f} times two tests, half of the groups {half:.2f}", flush=True)
+
+
 def valued(kind, target, groups, rows, rng):
     """Return one record: cost by value against both tests and any rule, misses, and what a chain costs."""
     q, relative, absolute = target
@@ -304,7 +319,11 @@ def main():
     parser.add_argument("--json", type=Path)
     parser.add_argument("--whole", action="store_true", help="whole numbers alone")
     parser.add_argument("--values", action="store_true", help="targets of the value alone")
+    parser.add_argument("--parts", action="store_true", help="the same, without parts of the guess where to look")
     given = parser.parse_args()
+    if given.parts:
+        by_parts()
+        return
     groups, rows = (100, 2_000) if given.quick else (400, 10_000)
     if given.whole:
         whole_numbers(groups, rows)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-WIDER: Final = 1.5
+WIDER: Final = 2.25
 """Looks that were made for a target that is more than so many times as wide are bet on no more."""
 
 _EXACT: Final = 1e-9

@@ -44,15 +44,14 @@ ASTRAY: Final = 0.1
 BEND: Final = 0.15
 """Between two places D is off a straight line by this part of how far it rises there, in the middle."""
 
+SAME: Final = 4.0
+"""A place is on a step with the next one if that is so many times as likely as that it is on a straight line,"""
+
 FAR: Final = 3.0
-"""None is that is off by so many standard deviations more or less than the step."""
+"""and if it is off by less than so many standard deviations more, or less, than the step."""
 
 LEND: Final = 10.0
 """What the others on its step tell of a place counts at most so many times as much as its own looks."""
-
-SAME: Final = 4.0
-"""A place is on a step with the next one if that is so many times as likely as that it is on a straight line."""
-
 
 _HARDLY: Final = 1e-9
 

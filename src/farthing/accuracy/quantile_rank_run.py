@@ -64,6 +64,8 @@ HOPELESS: Final = 8.0
 """A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
 
 UP: Final = 1 + 1e-9
+"""What is needed is told higher by this, past what rounding takes."""
+
 _ROUNDED: Final = 1 + 2.0**-19  # noise is put on a grid, and rounded up: its variance is told higher by less than this
 
 

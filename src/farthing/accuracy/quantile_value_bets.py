@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
-    Flags = NDArray[np.bool_]
 
 _NAMES: Final = ("information", "past", "before")
 

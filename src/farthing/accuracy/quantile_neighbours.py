@@ -1,7 +1,8 @@
 """What the places around a threshold tell of it: a straight line, as far as the looks agree with one.
 
-A guess for the search of a quantile (`quantile_scouts`), which promises nothing. Everything is in slacks: how far D
-is off at a place is about what it is off at the next one, and the slope between, give or take.
+A guess for the searches of a quantile (`quantile_scouts`, `quantile_windows`), which promises nothing. By rank
+everything is in slacks, by value in rows: how far D is off at a place is about what it is off at the next one, and the
+slope between, give or take; or the same, where both are on a step.
 """
 
 from __future__ import annotations
@@ -180,6 +181,23 @@ def on_steps(thresholds: Int64, own: Offset, ends: tuple[Float64, Float64]) -> O
         off[row] = np.where(linked[row - 1], off[row - 1], off[row])
         variance[row] = np.where(linked[row - 1], variance[row - 1], variance[row])
     return _lent(own, Offset(off, variance))
+
+
+def rising(values: Float64, variance: Float64) -> Float64:
+    """Return values that rise: the one that is known best stays, then the next one as far as that allows, and so on.
+
+    >>> rising(np.array([[0.0], [3.0], [1.0], [4.0]]), np.array([[0.0], [2.0], [1.0], [0.0]])).ravel().tolist()
+    [0.0, 1.0, 1.0, 4.0]
+    """
+    values, columns = values.copy(), np.arange(values.shape[1])
+    least, most = np.full_like(values, -np.inf), np.full_like(values, np.inf)
+    rows = np.arange(len(values))[:, None]
+    for row in np.argsort(variance, axis=0, kind="stable"):
+        mine = np.clip(values[row, columns], least[row, columns], most[row, columns])
+        values[row, columns] = mine
+        least = np.where(rows >= row, np.maximum(least, mine), least)
+        most = np.where(rows <= row, np.minimum(most, mine), most)
+    return values
 
 
 def _lent(own: Offset, step: Offset) -> Offset:

@@ -106,7 +106,7 @@ class Trail:
         means: float64[looks, groups], D at the threshold, in rows; of a round, rows in a bin.
         grains: int64[looks, groups], the grains of that.
         starts, places, shown: what rounds say more; 0, -1 and 0 elsewhere. Of a look that is to prove a side of a value
-            `shown` is the rate at which is bet on it.
+            `shown` is the rate of the bet on it.
         paid: int64[groups], all grains that a member of the group has ever paid, also for what is here no more.
     """
 

@@ -29,7 +29,7 @@ class Bet(NamedTuple):
     """How much is bet on looks: one entry a group, known before each look.
 
     Attributes:
-        rate: how far D is thought to be off, in rows.
+        rate: how far D is to be off, in rows, for the bet to be the best one.
         needs: the logarithm of what is needed at the threshold, of all that was won there.
         surely: the variance of the noise, times the information, is no less than this.
     """

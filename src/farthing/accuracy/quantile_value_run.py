@@ -148,8 +148,7 @@ class ValueRun(RankRun):
         def ordered(values: Float64) -> Float64:
             return np.asarray(np.take_along_axis(values[:, at], ladder.order, axis=0))
 
-        sides, places = self.sides, self.places
-        known = (sides.information, sides.past, sides.before, places.past, places.before)
+        known = (self.sides.information, self.sides.past, self.sides.before)
         shares, ends = (asked.lane_steps / WHOLE, asked.beside), (self.low[at] - 1, self.high[at])
         rows, target = self.rows[at], self._target
         return Windows(ladder, KnownBets(*map(ordered, known)), rows, *shares, *ends, target, self._leaves_out)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.quantile_bets import STAKE, wholly
-from farthing.accuracy.quantile_neighbours import Offset, between, on_steps
+from farthing.accuracy.quantile_bets import STAKE, partly, wholly
+from farthing.accuracy.quantile_neighbours import Offset, between, on_steps, rising
 from farthing.accuracy.quantile_value_bets import still_inside
 from farthing.normal import ndtr
 
@@ -126,14 +126,11 @@ class KnownBets(NamedTuple):
         information: of looks that were to prove a side.
         past, before: log of what stakes have become on the claims that the quantile is past the place, and that it is
             not.
-        won_past, won_before: log of what was won by both.
     """
 
     information: Float64
     past: Float64
     before: Float64
-    won_past: Float64
-    won_before: Float64
 
 
 class _Told(NamedTuple):
@@ -305,16 +302,14 @@ class Windows:
         wins = self.odds - self._shown[0 if side < 0 else 1][segment, columns]
         held, gained = np.zeros(place.shape), np.zeros(place.shape)
         if len(known.information):
-            at = np.maximum(row, 0)
-            names = (known.past, known.won_past) if side < 0 else (known.before, known.won_before)
-            held, gained, won = (np.where(row >= 0, each[at, columns], 0.0) for each in (known.information, *names))
-            wins = wins + won
+            at, mine = np.maximum(row, 0), known.past if side < 0 else known.before
+            held, gained = (np.where(row >= 0, each[at, columns], 0.0) for each in (known.information, mine))
+            wins = wins + partly(STAKE, gained)
         more = np.maximum(wholly(STAKE, np.maximum(wins, 0.0)) - gained, 0.0)
         off = side * told.off
         cost = np.where(off > 0, np.maximum(2 * more / np.maximum(off, _EXACT) ** 2, LEAST_STEP * held), np.inf)
-        return np.asarray(
-            np.where(place <= self.low if side < 0 else place >= self.high, 0.0, cost * np.where(held > 0, 1.0, NEW))
-        )
+        cost *= np.where(held > 0, 1.0, NEW)
+        return np.asarray(np.where(place <= self.low if side < 0 else place >= self.high, 0.0, cost))
 
     def _bracket(self, ends: Float64) -> tuple[Int64, Int64, Int64, Int64]:
         """Return the clear places on both sides of where D crosses 0, and between them one that is known well enough
@@ -329,11 +324,11 @@ class Windows:
         clear = inside & (np.abs(off) * np.sqrt(information) >= CLEAR)
         left = np.where(clear & (off < 0), thresholds, self.low).max(axis=0)
         right = np.where(clear & (off > 0), thresholds, self.high).min(axis=0)
-        between = inside & ~clear & (thresholds > left) & (thresholds < right)
-        ripe = between & (information * ends**2 >= RIPE)
+        unclear = inside & ~clear & (thresholds > left) & (thresholds < right)
+        ripe = unclear & (information * ends**2 >= RIPE)
         nearest = (
             np.where(some.any(axis=0), np.where(some, np.abs(off), np.inf).argmin(axis=0), -1)
-            for some in (ripe, between & ~ripe)
+            for some in (ripe, unclear & ~ripe)
         )
         return left, right, *nearest
 
@@ -362,11 +357,9 @@ class Windows:
         least, found = information[row, columns] / BEHIND, row
         for beside in (row - 1, row + 1):
             at = np.clip(beside, 0, len(information) - 1)
-            held, clear = (
-                information[at, columns],
-                np.abs(self._off[at + 1, columns]) * np.sqrt(information[at, columns]),
-            )
-            worse = (held > 0) & (held < least) & (clear < SURELY)
+            held = information[at, columns]
+            clear = np.abs(self._off[at + 1, columns]) * np.sqrt(held) >= SURELY
+            worse = (held > 0) & (held < least) & ~clear
             least, found = np.where(worse, held, least), np.where(worse, at, found)
         return np.asarray(found)
 
@@ -393,20 +386,3 @@ class Windows:
         near = np.minimum(HOPE * ends + noise / 4, rise / 2)
         off, price = np.where(many <= NEARLY, near, far), np.where(alone, 1, 2) * LUCKY
         return np.asarray(price / off**2), np.asarray(price / near**2)
-
-
-def rising(values: Float64, variance: Float64) -> Float64:
-    """Return values that rise: the one that is known best stays, then the next one as far as that allows, and so on.
-
-    >>> rising(np.array([[0.0], [3.0], [1.0], [4.0]]), np.array([[0.0], [2.0], [1.0], [0.0]])).ravel().tolist()
-    [0.0, 1.0, 1.0, 4.0]
-    """
-    values, columns = values.copy(), np.arange(values.shape[1])
-    least, most = np.full_like(values, -np.inf), np.full_like(values, np.inf)
-    rows = np.arange(len(values))[:, None]
-    for row in np.argsort(variance, axis=0, kind="stable"):
-        mine = np.clip(values[row, columns], least[row, columns], most[row, columns])
-        values[row, columns] = mine
-        least = np.where(rows >= row, np.maximum(least, mine), least)
-        most = np.where(rows <= row, np.minimum(most, mine), most)
-    return values

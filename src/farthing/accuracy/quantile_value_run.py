@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-CLEARLY: Final = 4.0
+CLEARLY: Final = 3.0
 """Rows are roughly known when there are this many times their noise."""
 
 AHEAD: Final = 1
@@ -43,7 +43,7 @@ AHEAD: Final = 1
 HOPEFUL: Final = 1.25
 """Until then a group is given up where so many noises more than what was counted could not be enough."""
 
-BESIDE: Final = 0.01
+BESIDE: Final = 0.03
 """The count has at least this part of the information of the best known place."""
 
 PATIENCE: Final = 0.3

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.quantile_bets import STAKE, partly, wholly
+from farthing.accuracy.quantile_curve import Crossing, Curve, curve, slope_of
 from farthing.accuracy.quantile_neighbours import Offset, between, on_steps, rising
 from farthing.accuracy.quantile_value_bets import still_inside
 from farthing.normal import ndtr
@@ -95,11 +96,6 @@ CROWDED: Final = 0.25
 """Where there is room for more of them, D may be off as if all rows lay in one, over this power of their number."""
 
 _EXACT: Final = 1e-9
-POOL = 1
-WEIGH=0
-SEEN_MIN=2
-NEARER=12.0
-ENOUGH=2.0
 
 
 class NextLook(NamedTuple):
@@ -184,11 +180,9 @@ class Windows:
         left, right, ripe, again = self._bracket(ends)
         centre = np.where(ripe >= 0, self._places[ripe + 1, columns], -1)
         holds = (low <= np.where(ripe >= 0, centre, left)) & (high >= np.where(ripe >= 0, centre, right))
-        sure = likely >= ENOUGH
-        holds |= sure
         best = np.where(holds, (costs[0] + costs[1]) / likely**DOUBT, np.inf).argmin(axis=0)
         below, above = (each[best, columns] for each in costs)
-        proves = holds[best, columns] & np.isfinite(below + above) & ((again < 0) | sure[best, columns])
+        proves = holds[best, columns] & np.isfinite(below + above) & (again < 0)
         start = np.where((below > 0) & (above > 0), below <= above, below > 0)
         end = np.where(start, low[best, columns], high[best, columns])
         found = self._search(left, right, again, ends)
@@ -233,90 +227,41 @@ class Windows:
             return on_steps(ladder.thresholds, Offset(off, 1 / ladder.information), self._ends)
 
     @cached_property
-    def _variance0(self) -> Float64:
-        """That of D at the places."""
+    def _straight(self) -> Offset:
+        """What is told of the places without a curve: D rises, and what is known better decides."""
+        least, most = self._ends
         end = np.zeros((1, len(self.rows)))
-        return np.vstack([end, np.where(self._seen, self._steps.variance, 0.0), end]) + _EXACT
+        variance = np.vstack([end, np.where(self._seen, self._steps.variance, 0.0), end]) + _EXACT
+        off = np.clip(np.vstack([least[None], self._steps.off, most[None]]), least, most)
+        return Offset(_risen(off, variance), variance)
 
     @cached_property
-    def _line(self):
-        from farthing.accuracy import quantile_lines as L
-        places, columns = self._places, self._columns
-        base, var0 = self._off0, self._variance0
-        # bracket of the base picture
-        after = np.clip((base < 0).sum(axis=0) - 1, 0, len(places) - 2)
-        # ends from crossing's window
-        own = np.where(self._seen, self.ladder.totals / np.where(self._seen, self.ladder.information, 1.0) - self.beside * self.rows, 0.0)
-        raw = np.vstack([self._ends[0][None], own, self._ends[1][None]])
-        rvar = np.vstack([np.full((1, len(columns)), 1e-6), np.where(self._seen, 1 / np.where(self._seen, self.ladder.information, 1.0), np.inf), np.full((1, len(columns)), 1e-6)])
-        # slope: from clear places around
-        clear = np.abs(base) >= 2 * np.sqrt(var0)
-        left = np.where(clear & (base < 0), np.arange(len(places))[:, None], 0).max(axis=0)
-        right = np.where(clear & (base > 0), np.arange(len(places))[:, None], len(places) - 1).min(axis=0)
-        right = np.maximum(right, np.minimum(left + 1, len(places) - 1))
-        span = np.maximum(base[right, columns] - base[left, columns], 1.0)
-        length = np.maximum(places[right, columns] - places[left, columns], 1)
-        slope = span / length
-        target = self.target
-        cross = self._cross0
-        half = np.maximum((target.last(cross) - cross) / 2, 0.5)
-        scale = np.maximum(np.minimum(slope * half, self.rows / 4), 1.0)
-        place = places.astype(float)
-        near = np.abs(place - cross) <= NEARER * half
-        near &= np.isfinite(rvar)
-        rvar = np.where(near, rvar, np.inf)
-        last, counts = np.zeros(len(columns), bool), near.copy()
-        for i in range(len(near)):
-            counts[i] &= last
-            last |= near[i]
-        near_, near = near, counts
-        found = [L.walked(place, raw, rvar, slope, np.full(len(columns), w) * scale, np.minimum(-self._ends[0], self._ends[1]), near) for w in L.WALKS]
-        # independent: likelihood of each place anywhere between its neighbours (uniform on the rise)
-        fits = np.array([f.fits for f in found])
-        best = fits.argmax(axis=0)
-        pick = lambda name: np.take_along_axis(np.array([getattr(f, name) for f in found]), best[None, None], axis=0)[0]
-        steps = L.stepped(raw, rvar, near, self.rows)
-        odds = np.logaddexp.reduce(fits, axis=0) - np.log(len(fits)) - steps - L.RATHER
-        use = np.where(near.sum(axis=0) >= SEEN_MIN - 1, 1 / (1 + np.exp(-np.clip(odds * L.SHARP, -50, 50))), 0.0)
-        best = fits.argmax(axis=0)
-        use = use[None] * near_
-        return use, np.where(near_, pick("off"), base), np.where(near_, pick("variance"), var0), pick("shared"), pick("bend")
+    def _curve(self) -> Curve:
+        """What a curve through the looks near the crossing tells of the places."""
+        place, slope = slope_of(self._places, self._straight)
+        at = np.rint(place).astype(np.int64)
+        half = np.maximum((self.target.last(at) - at) / 2, 0.5)
+        exact, (least, most), ladder = np.full((1, len(self.rows)), _EXACT), self._ends, self.ladder
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.where(self._seen, ladder.totals / ladder.information - self.beside * self.rows, 0.0)
+            own = np.vstack([exact, np.where(self._seen, 1 / ladder.information, np.inf), exact])
+        looks = Offset(np.vstack([least[None], off, most[None]]), own)
+        return curve(self._places, looks, Crossing(place, slope, half), self._ends)
 
     @cached_property
-    def _off(self):
-        if not POOL:
-            return self._off0
-        use, off = self._line[:2]
-        off = use * off + (1 - use) * self._off0
-        off[0], off[-1] = self._ends
-        falls = np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
-        off[:, falls] = rising(off[:, falls], self._variance[:, falls])
-        return off
-
-    @cached_property
-    def _variance(self):
-        if not POOL:
-            return self._variance0
-        use, _, var = self._line[:3]
-        off = self._line[1]
-        return use * np.maximum(var, 0) + (1 - use) * self._variance0 + use * (1 - use) * (off - self._off0) ** 2 + _EXACT
+    def _picture(self) -> Offset:
+        """What is told of the places: how far D seems to be off, and the variance of that."""
+        told, (least, most) = self._curve.with_(self._straight), self._ends
+        variance = told.variance + _EXACT
+        return Offset(_risen(np.clip(told.off, least, most), variance), variance)
 
     @property
-    def _cross0(self):
-        places, off, columns = self._places, self._off0, self._columns
-        after = np.clip((off < 0).sum(axis=0) - 1, 0, len(places) - 2)
-        left, right, below, above = (each[after + more, columns] for each in (places, off) for more in (0, 1))
-        part = np.clip(-below / np.maximum(above - below, _EXACT), 0.0, 1.0)
-        return np.asarray(left + np.rint((right - left) * part).astype(np.int64))
+    def _off(self) -> Float64:
+        return self._picture.off
 
-    @cached_property
-    def _off0(self) -> Float64:
-        """How far D seems to be off at the places: it rises, and what is known better decides."""
-        least, most = self._ends
-        off = np.clip(np.vstack([least[None], self._steps.off, most[None]]), least, most)
-        falls = np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
-        off[:, falls] = rising(off[:, falls], self._variance0[:, falls])
-        return np.asarray(off)
+    @property
+    def _variance(self) -> Float64:
+        return self._picture.variance
 
     @cached_property
     def _in_line(self) -> Int64:
@@ -332,14 +277,12 @@ class Windows:
         part = np.clip((place - left) / np.maximum(right - left, 1), 0.0, 1.0)
         below, above = self._off[after, columns], self._off[after + 1, columns]
         ends = (Offset(below, self._variance[after, columns]), Offset(above, self._variance[after + 1, columns]))
-        told = between(*ends, part)
-        if POOL:
-            use, _, _, shared, bend = self._line
-            line_variance = ((1 - part) ** 2 * ends[0].variance + part**2 * ends[1].variance
-                + 2 * part * (1 - part) * shared[after, columns] + part * (1 - part) * bend[after, columns])
-            use = np.minimum(use[after, columns], use[after + 1, columns])
-            told = Offset(told.off, use * np.maximum(line_variance, _EXACT) + (1 - use) * told.variance)
-        return _Told(after, place == right, *told)
+        told, bent = between(*ends, part), self._curve
+        weight = np.minimum(bent.weight[after, columns], bent.weight[after + 1, columns])
+        along = (1 - part) ** 2 * ends[0].variance + part**2 * ends[1].variance
+        along += part * (1 - part) * (2 * bent.shared[after, columns] + bent.bend[after, columns])
+        variance = weight * np.maximum(along, _EXACT) + (1 - weight) * told.variance
+        return _Told(after, place == right, told.off, variance)
 
     def _chance(self, place: Int64, told: _Told) -> Float64:
         """Return how likely the quantile is not past thresholds."""
@@ -471,3 +414,10 @@ class Windows:
         near = np.minimum(HOPE * ends + noise / 4, rise / 2)
         off, price = np.where(many <= NEARLY, near, far), np.where(alone, 1, 2) * LUCKY
         return np.asarray(price / off**2), np.asarray(price / near**2)
+
+
+def _risen(off: Float64, variance: Float64) -> Float64:
+    """Return how far D seems to be off at places, so that it rises."""
+    off, falls = off.copy(), np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
+    off[:, falls] = rising(off[:, falls], variance[:, falls])
+    return off

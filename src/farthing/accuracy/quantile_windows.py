@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.quantile_bets import STAKE, partly, wholly
-from farthing.accuracy.quantile_curve import Crossing, Curve, curve, slope_of
+from farthing.accuracy.quantile_curve import Crossing, Curve, crossing_of, curve
 from farthing.accuracy.quantile_neighbours import Offset, between, on_steps, rising
 from farthing.accuracy.quantile_value_bets import still_inside
 from farthing.normal import ndtr
@@ -238,7 +238,7 @@ class Windows:
     @cached_property
     def _curve(self) -> Curve:
         """What a curve through the looks near the crossing tells of the places."""
-        place, slope = slope_of(self._places, self._straight)
+        place, slope = crossing_of(self._places, self._straight)
         at = np.rint(place).astype(np.int64)
         half = np.maximum((self.target.last(at) - at) / 2, 0.5)
         exact, (least, most), ladder = np.full((1, len(self.rows)), _EXACT), self._ends, self.ladder
@@ -251,7 +251,7 @@ class Windows:
     @cached_property
     def _picture(self) -> Offset:
         """What is told of the places: how far D seems to be off, and the variance of that."""
-        told, (least, most) = self._curve.with_(self._straight), self._ends
+        told, (least, most) = self._curve.or_(self._straight), self._ends
         variance = told.variance + _EXACT
         return Offset(_risen(np.clip(told.off, least, most), variance), variance)
 
@@ -280,7 +280,8 @@ class Windows:
         told, bent = between(*ends, part), self._curve
         weight = np.minimum(bent.weight[after, columns], bent.weight[after + 1, columns])
         along = (1 - part) ** 2 * ends[0].variance + part**2 * ends[1].variance
-        along += part * (1 - part) * (2 * bent.shared[after, columns] + bent.bend[after, columns])
+        bend = bent.bend[0] * (right - left) + bent.bend[1] * (right - left).astype(np.float64) ** 3
+        along += part * (1 - part) * (2 * bent.shared[after, columns] + 4 * bend)
         variance = weight * np.maximum(along, _EXACT) + (1 - weight) * told.variance
         return _Told(after, place == right, told.off, variance)
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from farthing.accuracy import quantile_neighbours, quantile_windows
+from farthing.accuracy import quantile_curve, quantile_neighbours, quantile_windows
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
@@ -188,13 +188,20 @@ def by_value(groups, rows):
 
 def by_parts():
     """Print what quantiles by value cost, in the mean of the cells, without parts of the guess where to look."""
-    for name, lend, behind in (
-        ("as it is", quantile_neighbours.LEND, quantile_windows.BEHIND),
-        ("each place by its own looks", 0.0, quantile_windows.BEHIND),
-        ("whatever is known beside it", quantile_neighbours.LEND, np.inf),
-        ("neither", 0.0, np.inf),
+    lend, behind, curve = quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_windows.curve_of
+
+    def none(places, *_):
+        return quantile_curve.Curve.none(*places.shape)
+
+    for name, *parts in (
+        ("as it is", lend, behind, curve),
+        ("no curve", lend, behind, none),
+        ("each place by its own looks", 0.0, behind, none),
+        ("whatever is known beside it", lend, np.inf, none),
+        ("none of these", 0.0, np.inf, none),
     ):
-        quantile_neighbours.LEND, quantile_windows.BEHIND, rng = lend, behind, np.random.default_rng(8)
+        quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_windows.curve_of = parts
+        rng = np.random.default_rng(8)
         cells = [valued(kind, target, 150, 10_000, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
         mean, half = (np.mean([each[part] for each in cells]) for part in ("tests", "half"))
         print(f"{name}: {mean:.2f} times two tests, half of the groups {half:.2f}", flush=True)

@@ -45,7 +45,7 @@ TYPICAL: Final = 23.0
 """About what a search by rank needs, with its count, on even data: information times the squared slack."""
 
 
-NOISY: Final = 2.4
+NOISY: Final = 2.0
 """A search by value pays about so many times what it would if noise were nought."""
 
 

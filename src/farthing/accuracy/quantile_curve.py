@@ -1,8 +1,8 @@
 """What all looks near where D crosses 0 tell together: a smooth curve through them, or steps, by what they showed.
 
 Two pictures of D are weighed against each other. In one D rises along a curve whose slope changes slowly, give or take
-lumps of rows; looks then tell of one another as a Gaussian process says [Rasmussen, Williams 2006, 2.2]. In the other
-D is the same from one look to the next one, or jumps. A guess for a search, which promises nothing.
+lumps of rows; looks then tell of one another as a Gaussian process says [RasmussenW06, 2.2]. In the other D is the same
+from one look to the next one, or jumps. A guess for a search (`quantile_windows`), which promises nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from farthing.accuracy.quantile_neighbours import Offset
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from numpy.typing import NDArray
 
     Int64 = NDArray[np.int64]
@@ -22,35 +24,37 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 NEAR: Final = 12.0
-"""Looks are near in this many half windows of the crossing."""
+"""Looks are near in this many half windows of the crossing,"""
 
 MANY: Final = 8
-"""No more than so many places are."""
+"""and no more than so many places nearest to it are."""
 
 LEVEL: Final = 30.0
-"""There D is 0, give or take so many times what it is off at the ends of a window,"""
+"""At the crossing D is 0, give or take so many times what it is off at the ends of a window,"""
 
 SLOPE: Final = 1.5
-"""and its slope what it seems to be from afar, give or take so many times that."""
+"""and its slope is what it seems to be from afar, give or take so many times that."""
 
 TURN: Final = 2.0
 """While D rises by the rows on the smaller side of it, the square of its slope changes by so many times itself."""
 
-LUMPS: Final = (0.0, 0.3, 3.0)
-"""Lumps have one of these sizes, times what D is off at the ends of a window."""
+LUMP: Final = 0.1
+"""Rows come in lumps of this size, times what D is off at the ends of a window."""
 
 SAME: Final = 0.4
 """On steps D is the same at a look as at the one before with this chance."""
 
-DECIDED: Final = 2.0
-"""The logarithm of how much likelier a curve is counts this many times."""
+DECIDED: Final = 4.0
+"""The logarithm of how much likelier a curve is than steps counts so many times."""
 
 CLEARLY: Final = 2.0
 """Places around the crossing that are off by so many standard deviations tell the slope from afar."""
 
-_MOST: Final = 50.0
+_ROOT_TURN: Final = float(np.sqrt(2 * np.pi))
 _HARDLY: Final = 1e-9
-_LEAST_NOISE: Final = 1e-3
+_LEAST_NOISE: Final = 1e-6
+_LEAST_CHANCE: Final = 1e-300
+_SURE: Final = 50.0
 
 
 class Crossing(NamedTuple):
@@ -69,7 +73,7 @@ class Curve(NamedTuple):
         variance: of that.
         shared: its covariance with that of the next place.
         weight: how likely there is a curve; 0 for places that are not near.
-        bend: float64[2, groups], the variance of D in the middle between two places that are known, for each leaf from
+        bend: float64[2, groups], the variance of D in the middle between two places that are known: for each leaf from
             one to the other, and for the cube of these.
     """
 
@@ -80,16 +84,53 @@ class Curve(NamedTuple):
     bend: Float64
 
     @classmethod
-    def none(cls, shape: tuple[int, int]) -> Curve:
-        """Return none anywhere."""
-        return cls(*(np.zeros(shape) for _ in range(4)), np.zeros((2, shape[1])))
+    def none(cls, places: int, groups: int) -> Self:
+        """Return no curve anywhere."""
+        off, variance, shared, weight = np.zeros((4, places, groups))
+        return cls(off, variance, shared, weight, np.zeros((2, groups)))
 
     def or_(self, other: Offset) -> Offset:
         """Return what is told of places by the curve, and by this as far as there is none."""
         curve, rest = self.weight, 1 - self.weight
         apart = curve * rest * (self.off - other.off) ** 2
-        off = curve * self.off + rest * other.off
-        return Offset(off, curve * self.variance + rest * other.variance + apart)
+        return Offset(curve * self.off + rest * other.off, curve * self.variance + rest * other.variance + apart)
+
+    def between(self, after: Int64, places: Int64, part: Float64, other: Float64) -> Float64:
+        """Return the variance of D this part of the way from places to the next ones, or this without a curve.
+
+        Args:
+            after: the rows of the places.
+            places: all of them.
+            part: in [0, 1].
+            other: the variance without a curve.
+        """
+        columns = np.arange(places.shape[1])[None]
+        gap = (places[after + 1, columns] - places[after, columns]).astype(np.float64)
+        bend = self.bend[0] * gap + self.bend[1] * gap**3
+        ends = (1 - part) ** 2 * self.variance[after, columns] + part**2 * self.variance[after + 1, columns]
+        along = ends + part * (1 - part) * (2 * self.shared[after, columns] + 4 * bend)
+        weight = np.minimum(self.weight[after, columns], self.weight[after + 1, columns])
+        return np.asarray(weight * np.maximum(along, 0.0) + (1 - weight) * other)
+
+
+class _Near(NamedTuple):
+    """Looks near the crossing: float64[groups, looks], in half windows from it and in what D is off at their ends.
+
+    Attributes:
+        along: how far from the crossing.
+        off: what D seemed to be off.
+        noise: the variance of that.
+        here: whether there is a look.
+        turn: float64[groups], by how much the square of the slope changes from one half window to the next.
+        most: float64[groups], all rows.
+    """
+
+    along: Float64
+    off: Float64
+    noise: Float64
+    here: Flags
+    turn: Float64
+    most: Float64
 
 
 def crossing_of(places: Int64, told: Offset) -> tuple[Float64, Float64]:
@@ -111,91 +152,95 @@ def crossing_of(places: Int64, told: Offset) -> tuple[Float64, Float64]:
     return left + (right - left) * part, np.maximum(rise, _HARDLY) / np.maximum(run, 1)
 
 
-def curve(places: Int64, looks: Offset, crossing: Crossing, ends: tuple[Float64, Float64]) -> Curve:
-    """Return the likeliest curve through looks: all [places, groups], places rising.
+def curve_of(places: Int64, looks: Offset, crossing: Crossing, ends: tuple[Float64, Float64]) -> Curve:
+    """Return what the likeliest curve through looks tells of places: all [places, groups], places rising.
 
     Args:
         places: with both ends of the range.
         looks: how far D seemed to be off, place by place; of infinite variance where there are none.
         crossing: about where it is.
         ends: how far D is off where the range begins and where it ends.
+
+    >>> places, off = np.array([[-1], [40], [50], [60], [99]]), np.array([[-50.0], [-9.0], [3.0], [11.0], [50.0]])
+    >>> looks = Offset(off, np.array([[1e-9], [4.0], [4.0], [4.0], [1e-9]]))
+    >>> crossing = Crossing(*(np.array([each]) for each in (49.0, 1.0, 4.0)))
+    >>> told = curve_of(places, looks, crossing, (np.array([-50.0]), np.array([50.0])))
+    >>> told.off.ravel().round(1).tolist(), told.weight.ravel().round(2).tolist()
+    ([0.0, -8.7, 2.5, 11.3, 0.0], [0.0, 1.0, 1.0, 1.0, 0.0])
     """
     place, slope, half = crossing
     scale = np.minimum(slope * half, (ends[1] - ends[0]) / 4)
     along = (places - place) / half
-    near = (np.abs(along) <= NEAR) & np.isfinite(looks.variance)
-    away = np.where(near, np.abs(along), np.inf)
-    if len(places) > MANY:
-        near &= away <= np.partition(away, MANY - 1, axis=0)[MANY - 1]
-    some = np.flatnonzero(near.sum(axis=0) >= 2)
-    found = Curve.none(places.shape)
+    here = _nearest(np.where(np.isfinite(looks.variance), np.abs(along), np.inf))
+    found, some = Curve.none(*places.shape), np.flatnonzero(here.sum(axis=0) > 1)
     if not some.size:
         return found
-    near, scale_ = near[:, some], scale[some]
-    order = np.argsort(~near, axis=0, kind="stable")[: near.sum(axis=0).max()]
-    x, y, noise = (
+    here, scale, half = here[:, some], scale[some], half[some]
+    order = np.argsort(~here, axis=0, kind="stable")[: here.sum(axis=0).max()]
+    here, x, y, noise = (
         np.take_along_axis(each, order, axis=0).T
-        for each in (along[:, some], looks.off[:, some] / scale_, looks.variance[:, some] / scale_**2)
+        for each in (here, along[:, some], looks.off[:, some] / scale, looks.variance[:, some] / scale**2)
     )
-    near_ = np.take_along_axis(near, order, axis=0).T
-    x, y = np.where(near_, x, 0.0), np.where(near_, y, 0.0)
-    noise = np.where(near_, np.maximum(noise, _LEAST_NOISE**2), 1.0)
-    least, most = (each[some] for each in ends)
-    turn = TURN * scale_ / np.minimum(-least, most)
-    fits, (told, covariance) = _fitted(x, np.where(near_, y - x, 0.0), noise, near_, turn)
-    best, columns = fits.argmax(axis=0), np.arange(len(some))
-    told, covariance = told[best, columns] + x, covariance[best, columns]
-    odds = np.logaddexp.reduce(fits, axis=0) - np.log(len(LUMPS)) - _stepped(x, y, noise, near_, (most - least) / scale_)
-    likely = 1 / (1 + np.exp(-np.clip(DECIDED * odds, -_MOST, _MOST)))
-    at = (order.T[near_], some[np.nonzero(near_)[0]])
-    rows = np.arange(x.shape[1])
-    shared = np.zeros_like(x)
+    x, y, noise = np.where(here, x, 0.0), np.where(here, y, 0.0), np.where(here, np.maximum(noise, _LEAST_NOISE), 1.0)
+    least, most = (each[some] / scale for each in ends)
+    near = _Near(x, y, noise, here, TURN / np.minimum(-least, most), most - least)
+    fits, told, covariance = _smooth(near)
+    odds, rows = fits - _stepped(near), np.arange(x.shape[1])
+    shared = np.zeros_like(told)
     shared[:, :-1] = covariance[:, rows[:-1], rows[1:]]
-    scales = scale[at[1]]
-    found.off[at] = told[near_] * scales
-    found.variance[at] = np.maximum(covariance[:, rows, rows], 0.0)[near_] * scales**2
-    found.shared[at] = shared[near_] * scales**2
-    found.weight[at] = np.broadcast_to(likely[:, None], x.shape)[near_]
-    found.bend[:, some] = np.array([np.array(LUMPS)[best] / half[some] / 4, turn / half[some]**3 / 192]) * scale_**2
+    column, row = np.nonzero(here)
+    at, unit = (order[row, column], some[column]), scale[column]
+    found.off[at] = told[here] * unit
+    found.variance[at] = covariance[:, rows, rows][here] * unit**2
+    found.shared[at] = shared[here] * unit**2
+    found.weight[at] = 1 / (1 + np.exp(-np.clip(DECIDED * odds, -_SURE, _SURE)))[column]
+    found.bend[:, some] = np.array([LUMP / (4 * half), near.turn / (48 * half**3)]) * scale**2
     return found
 
 
-def _fitted(
-    x: Float64, y: Float64, noise: Float64, near: Flags, turn: Float64
-) -> tuple[Float64, tuple[Float64, Float64]]:
-    """Return how likely looks are, as a logarithm, and what they tell, for each size of lumps: [sizes, groups, ...]."""
-    first, second = x[:, :, None], x[:, None, :]
+def _nearest(away: Float64) -> Flags:
+    """Return which places are near, given how far away they are; infinity for those without looks."""
+    near = np.zeros(away.shape, np.bool_)
+    np.put_along_axis(near, np.argsort(away, axis=0, kind="stable")[:MANY], values=True, axis=0)
+    return near & (away <= NEAR)
+
+
+def _smooth(near: _Near) -> tuple[Float64, Float64, Float64]:
+    """Return how likely looks on a curve are, as a logarithm, what D is there and its covariance: [groups, ...].
+
+    Before the looks D is a straight line, and Gaussian: its level and slope at the crossing, lumps that come with no
+    memory, and a slope that changes with none, on both sides of it. What was not looked at is apart from the rest.
+    """
+    first, second = near.along[:, :, None], near.along[:, None, :]
     low, high = np.minimum(np.abs(first), np.abs(second)), np.maximum(np.abs(first), np.abs(second))
     low = np.where(first * second > 0, low, 0.0)
-    smooth = LEVEL**2 + SLOPE**2 * first * second + turn[:, None, None] * low**2 * (3 * high - low) / 6
-    both = near[:, :, None] & near[:, None, :]
-    prior = np.where(both, smooth + np.array(LUMPS)[:, None, None, None] * low, 0.0)
-    seen = prior + noise[:, :, None] * np.eye(x.shape[1])
+    turned = near.turn[:, None, None] * low**2 * (3 * high - low) / 6
+    before = LEVEL**2 + SLOPE**2 * first * second + turned + LUMP * low
+    both, one = near.here[:, :, None] & near.here[:, None, :], np.eye(near.here.shape[1])
+    seen = np.where(both, before, 0.0) + near.noise[:, :, None] * one
     inverse = np.linalg.inv(seen)
-    left = (inverse @ y[:, :, None])[..., 0]
-    told = y - noise * left
-    fits = -((y * left).sum(axis=2) + np.linalg.slogdet(seen)[1]) / 2
-    covariance = noise[:, :, None] * (np.eye(x.shape[1]) - inverse * noise[:, None, :])
-    return fits, (told, covariance)
+    wrong = np.where(near.here, near.off - near.along, 0.0)
+    left = (inverse @ wrong[:, :, None])[..., 0]
+    fits = -((wrong * left).sum(axis=1) + np.linalg.slogdet(seen)[1]) / 2
+    covariance = near.noise[:, :, None] * (one - inverse * near.noise[:, None, :])
+    return fits, near.off - near.noise * left, covariance
 
 
-def _stepped(
-    x: Float64, y: Float64, noise: Float64, near: Flags, most: Float64
-) -> Float64:
-    """Return how likely looks are, as a logarithm, if D is the same as at the last place or jumps up by anything."""
-    groups, many = x.shape
-    level, variance = np.zeros(groups), np.full(groups, LEVEL**2)
+def _stepped(near: _Near) -> Float64:
+    """Return how likely looks are, as a logarithm, if D is the same as at the look before, or jumps up by anything."""
+    groups = len(near.most)
+    level, variance, begun = np.zeros(groups), np.full(groups, LEVEL**2), np.zeros(groups, np.bool_)
     fits = np.zeros(groups)
-    begun = np.zeros(groups, np.bool_)
-    for row in range(many):
-        seen, spread = near[:, row], np.sqrt(noise[:, row] + variance)
-        away = (y[:, row] - level) / spread
-        same = np.where(begun, SAME, 1.0) * np.exp(-(away**2) / 2)
-        jump = np.where(begun, 1 - SAME, 0.0) * np.sqrt(2 * np.pi) * ndtr(away) / ((1 + np.abs(away)) * np.log1p(most / spread))
-        fits = fits + np.where(seen, np.log(np.maximum((same + jump) / spread, 1e-300)), 0.0)
-        weight = np.where(same > jump, 1 / variance, 0.0)
-        both = 1 / noise[:, row] + weight
-        level = np.where(seen, (y[:, row] / noise[:, row] + level * weight) / both, level)
-        variance = np.where(seen, 1 / both, variance)
-        begun = begun | seen
+    for off, noise, here in zip(near.off.T, near.noise.T, near.here.T, strict=True):
+        spread = np.sqrt(noise + variance)
+        away = (off - level) / spread
+        same = np.exp(-(away**2) / 2) / spread
+        jumps = _ROOT_TURN * ndtr(away) / ((1 + np.abs(away)) * np.log1p(near.most / spread)) / spread
+        stays = np.where(begun, SAME * same, same)
+        goes = np.where(begun, (1 - SAME) * jumps, 0.0)
+        fits += np.where(here, np.log(np.maximum(stays + goes, _LEAST_CHANCE)), 0.0)
+        weight = np.where(stays > goes, 1 / variance, 0.0)
+        both = 1 / noise + weight
+        level = np.where(here, (off / noise + level * weight) / both, level)
+        variance, begun = np.where(here, 1 / both, variance), begun | here
     return fits

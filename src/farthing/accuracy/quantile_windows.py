@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.quantile_bets import STAKE, partly, wholly
-from farthing.accuracy.quantile_curve import Crossing, Curve, crossing_of, curve
+from farthing.accuracy.quantile_curve import Crossing, Curve, crossing_of, curve_of
 from farthing.accuracy.quantile_neighbours import Offset, between, on_steps, rising
 from farthing.accuracy.quantile_value_bets import still_inside
 from farthing.normal import ndtr
@@ -246,7 +246,7 @@ class Windows:
             off = np.where(self._seen, ladder.totals / ladder.information - self.beside * self.rows, 0.0)
             own = np.vstack([exact, np.where(self._seen, 1 / ladder.information, np.inf), exact])
         looks = Offset(np.vstack([least[None], off, most[None]]), own)
-        return curve(self._places, looks, Crossing(place, slope, half), self._ends)
+        return curve_of(self._places, looks, Crossing(place, slope, half), self._ends)
 
     @cached_property
     def _picture(self) -> Offset:
@@ -277,13 +277,8 @@ class Windows:
         part = np.clip((place - left) / np.maximum(right - left, 1), 0.0, 1.0)
         below, above = self._off[after, columns], self._off[after + 1, columns]
         ends = (Offset(below, self._variance[after, columns]), Offset(above, self._variance[after + 1, columns]))
-        told, bent = between(*ends, part), self._curve
-        weight = np.minimum(bent.weight[after, columns], bent.weight[after + 1, columns])
-        along = (1 - part) ** 2 * ends[0].variance + part**2 * ends[1].variance
-        bend = bent.bend[0] * (right - left) + bent.bend[1] * (right - left).astype(np.float64) ** 3
-        along += part * (1 - part) * (2 * bent.shared[after, columns] + 4 * bend)
-        variance = weight * np.maximum(along, _EXACT) + (1 - weight) * told.variance
-        return _Told(after, place == right, told.off, variance)
+        told = between(*ends, part)
+        return _Told(after, place == right, told.off, self._curve.between(after, self._places, part, told.variance))
 
     def _chance(self, place: Int64, told: _Told) -> Float64:
         """Return how likely the quantile is not past thresholds."""

@@ -157,7 +157,7 @@ def test_a_curve_makes_smooth_data_cheaper_and_lumps_hardly_more_expensive(monke
     """Without one a median of even data costs at least a twelfth more; beside lumps it makes little difference."""
     rng = np.random.default_rng(2)
     even = rng.integers(0, LEAVES, (400, 4_000))
-    lumps = rng.choice(rng.integers(0, LEAVES, 12), (200, 10_000))
+    lumps = rng.choice(rng.integers(0, LEAVES, 11), (200, 10_000))
     with_ = paid(even), paid(lumps)
     monkeypatch.setattr(quantile_windows, "curve_of", lambda places, *_: Curve.none(*places.shape))
     without = paid(even), paid(lumps)

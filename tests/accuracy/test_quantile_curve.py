@@ -15,8 +15,8 @@ from farthing.accuracy.quantile_curve import (
     NEAR,
     SLOPE,
     TURN,
-    Crossing,
     Curve,
+    RankCrossing,
     crossing_of,
     curve_of,
 )
@@ -28,7 +28,9 @@ from farthing.noise.bits import seeded
 LEAVES_LOG2 = 16
 LEAVES = 1 << LEAVES_LOG2
 ENDS = (np.array([-100.0]), np.array([100.0]))
-ONE = Crossing(np.array([0.0]), np.array([1.0]), np.array([1.0]))  # all in half windows, and in what D is off at an end
+ONE = RankCrossing(
+    np.array([0.0]), np.array([1.0]), np.array([1.0])
+)  # all in half windows, and in what D is off at an end
 
 
 def looked(places, off, variance):
@@ -122,7 +124,7 @@ def test_other_groups_make_no_difference():
     together = curve_of(
         np.hstack([padded[0], many[0]]),
         Offset(*(np.hstack(pair) for pair in zip(padded[1], many[1], strict=True))),
-        Crossing(*(np.repeat(each, 2) for each in ONE)),
+        RankCrossing(*(np.repeat(each, 2) for each in ONE)),
         (np.repeat(ENDS[0], 2), np.repeat(ENDS[1], 2)),
     )
 

@@ -57,7 +57,7 @@ _LEAST_CHANCE: Final = 1e-300
 _SURE: Final = 50.0
 
 
-class Crossing(NamedTuple):
+class RankCrossing(NamedTuple):
     """Where D seems to cross 0, by how much it rises there from leaf to leaf, and how many leaves a half window has."""
 
     place: Float64
@@ -152,7 +152,7 @@ def crossing_of(places: Int64, told: Offset) -> tuple[Float64, Float64]:
     return left + (right - left) * part, np.maximum(rise, _HARDLY) / np.maximum(run, 1)
 
 
-def curve_of(places: Int64, looks: Offset, crossing: Crossing, ends: tuple[Float64, Float64]) -> Curve:
+def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[Float64, Float64]) -> Curve:
     """Return what the likeliest curve through looks tells of places: all [places, groups], places rising.
 
     Args:
@@ -163,7 +163,7 @@ def curve_of(places: Int64, looks: Offset, crossing: Crossing, ends: tuple[Float
 
     >>> places, off = np.array([[-1], [40], [50], [60], [99]]), np.array([[-50.0], [-9.0], [3.0], [11.0], [50.0]])
     >>> looks = Offset(off, np.array([[1e-9], [4.0], [4.0], [4.0], [1e-9]]))
-    >>> crossing = Crossing(*(np.array([each]) for each in (49.0, 1.0, 4.0)))
+    >>> crossing = RankCrossing(*(np.array([each]) for each in (49.0, 1.0, 4.0)))
     >>> told = curve_of(places, looks, crossing, (np.array([-50.0]), np.array([50.0])))
     >>> told.off.ravel().round(1).tolist(), told.weight.ravel().round(2).tolist()
     ([0.0, -8.7, 2.5, 11.3, 0.0], [0.0, 1.0, 1.0, 1.0, 0.0])

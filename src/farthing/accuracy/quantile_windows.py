@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.quantile_bets import STAKE, partly, wholly
-from farthing.accuracy.quantile_curve import Crossing, Curve, crossing_of, curve_of
+from farthing.accuracy.quantile_curve import Curve, RankCrossing, crossing_of, curve_of
 from farthing.accuracy.quantile_neighbours import Offset, between, on_steps, rising
 from farthing.accuracy.quantile_value_bets import still_inside
 from farthing.normal import ndtr
@@ -44,7 +44,7 @@ SPAN: Final = 8.0
 GROWTH: Final = 0.4
 """and each next one this part of what the place has."""
 
-BEHIND: Final = 2.5
+BEHIND: Final = 1.5
 """A place is looked at again only where those beside it have at least its information over this,"""
 
 SURELY: Final = 4.0
@@ -219,41 +219,44 @@ class Windows:
         return least, least + self.rows
 
     @cached_property
-    def _steps(self) -> Offset:
-        """What is told of the places that were looked at, by all on a step with them."""
-        ladder, goal = self.ladder, self.beside * self.rows
+    def _looks(self) -> Offset:
+        """What each place's own looks tell of it."""
+        ladder = self.ladder
         with np.errstate(divide="ignore", invalid="ignore"):
-            off = np.where(self._seen, ladder.totals / ladder.information - goal, self._ends[1])
-            return on_steps(ladder.thresholds, Offset(off, 1 / ladder.information), self._ends)
+            off = np.where(self._seen, ladder.totals / ladder.information - self.beside * self.rows, self._ends[1])
+            return Offset(off, np.where(self._seen, 1 / ladder.information, np.inf))
+
+    def _with_ends(self, told: Offset) -> Offset:
+        """Return what is told of the places, with both ends of the range: they are known."""
+        known = np.full((1, len(self.rows)), _EXACT)
+        least, most = self._ends
+        return Offset(np.vstack([least[None], told.off, most[None]]), np.vstack([known, told.variance, known]))
+
+    def _risen(self, told: Offset) -> Offset:
+        """Return what is told of all places, so that D rises: what is known better decides."""
+        off, variance = np.clip(told.off, *self._ends), told.variance + _EXACT
+        falls = np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
+        off[:, falls] = rising(off[:, falls], variance[:, falls])
+        return Offset(off, variance)
 
     @cached_property
-    def _straight(self) -> Offset:
-        """What is told of the places without a curve: D rises, and what is known better decides."""
-        least, most = self._ends
-        end = np.zeros((1, len(self.rows)))
-        variance = np.vstack([end, np.where(self._seen, self._steps.variance, 0.0), end]) + _EXACT
-        off = np.clip(np.vstack([least[None], self._steps.off, most[None]]), least, most)
-        return Offset(_risen(off, variance), variance)
+    def _steps(self) -> Offset:
+        """What is told of all places by those on a step with them, if there is no curve."""
+        steps = on_steps(self.ladder.thresholds, self._looks, self._ends)
+        return self._risen(self._with_ends(Offset(steps.off, np.where(self._seen, steps.variance, 0.0))))
 
     @cached_property
     def _curve(self) -> Curve:
-        """What a curve through the looks near the crossing tells of the places."""
-        place, slope = crossing_of(self._places, self._straight)
+        """What is told of all places by a curve through the looks near where D crosses 0."""
+        place, slope = crossing_of(self._places, self._steps)
         at = np.rint(place).astype(np.int64)
         half = np.maximum((self.target.last(at) - at) / 2, 0.5)
-        exact, (least, most), ladder = np.full((1, len(self.rows)), _EXACT), self._ends, self.ladder
-        with np.errstate(divide="ignore", invalid="ignore"):
-            off = np.where(self._seen, ladder.totals / ladder.information - self.beside * self.rows, 0.0)
-            own = np.vstack([exact, np.where(self._seen, 1 / ladder.information, np.inf), exact])
-        looks = Offset(np.vstack([least[None], off, most[None]]), own)
-        return curve_of(self._places, looks, Crossing(place, slope, half), self._ends)
+        return curve_of(self._places, self._with_ends(self._looks), RankCrossing(place, slope, half), self._ends)
 
     @cached_property
     def _picture(self) -> Offset:
-        """What is told of the places: how far D seems to be off, and the variance of that."""
-        told, (least, most) = self._curve.or_(self._straight), self._ends
-        variance = told.variance + _EXACT
-        return Offset(_risen(np.clip(told.off, least, most), variance), variance)
+        """How far D seems to be off at all places, and the variance of that."""
+        return self._risen(self._curve.or_(self._steps))
 
     @property
     def _off(self) -> Float64:
@@ -288,11 +291,7 @@ class Windows:
     @cached_property
     def crossing(self) -> Int64:
         """Where D crosses 0, as the straight line between the two places around it tells."""
-        places, off, columns = self._places, self._off, self._columns
-        after = np.clip((off < 0).sum(axis=0) - 1, 0, len(places) - 2)
-        left, right, below, above = (each[after + more, columns] for each in (places, off) for more in (0, 1))
-        part = np.clip(-below / np.maximum(above - below, _EXACT), 0.0, 1.0)
-        return np.asarray(left + np.rint((right - left) * part).astype(np.int64))
+        return np.asarray(np.rint(crossing_of(self._places, self._picture)[0]).astype(np.int64))
 
     @cached_property
     def _windows(self) -> tuple[Int64, Int64]:
@@ -410,10 +409,3 @@ class Windows:
         near = np.minimum(HOPE * ends + noise / 4, rise / 2)
         off, price = np.where(many <= NEARLY, near, far), np.where(alone, 1, 2) * LUCKY
         return np.asarray(price / off**2), np.asarray(price / near**2)
-
-
-def _risen(off: Float64, variance: Float64) -> Float64:
-    """Return how far D seems to be off at places, so that it rises."""
-    off, falls = off.copy(), np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
-    off[:, falls] = rising(off[:, falls], variance[:, falls])
-    return off

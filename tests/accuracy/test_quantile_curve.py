@@ -29,8 +29,6 @@ LEAVES_LOG2 = 16
 LEAVES = 1 << LEAVES_LOG2
 ENDS = (np.array([-100.0]), np.array([100.0]))
 ONE = RankCrossing(np.array([0.0]), np.array([1.0]), np.array([1.0]))  # all in half windows, and in D at their ends
-    np.array([0.0]), np.array([1.0]), np.array([1.0])
-)  # all in half windows, and in what D is off at an end
 
 
 def looked(places, off, variance):

@@ -44,14 +44,19 @@ LUMP: Final = 0.1
 SAME: Final = 0.4
 """On steps D is the same at a look as at the one before with this chance."""
 
+RATHER: Final = 1.0
+"""The logarithm of how much likelier a curve is than steps, less this,"""
+
 DECIDED: Final = 4.0
-"""The logarithm of how much likelier a curve is than steps counts so many times."""
+"""counts so many times."""
 
 CLEARLY: Final = 2.0
 """Places around the crossing that are off by so many standard deviations tell the slope from afar."""
 
 _ROOT_TURN: Final = float(np.sqrt(2 * np.pi))
 _HARDLY: Final = 1e-9
+_LEAST_ROWS: Final = 1e-3
+_LEAST_SIDE: Final = 0.02
 _LEAST_NOISE: Final = 1e-6
 _LEAST_CHANCE: Final = 1e-300
 _SURE: Final = 50.0
@@ -169,7 +174,7 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     ([0.0, -8.7, 2.5, 11.3, 0.0], [0.0, 1.0, 1.0, 1.0, 0.0])
     """
     place, slope, half = crossing
-    scale = np.minimum(slope * half, (ends[1] - ends[0]) / 4)
+    scale = np.clip(slope * half, _LEAST_ROWS, np.maximum((ends[1] - ends[0]) / 4, _LEAST_ROWS))
     along = (places - place) / half
     here = _nearest(np.where(np.isfinite(looks.variance), np.abs(along), np.inf))
     found, some = Curve.none(*places.shape), np.flatnonzero(here.sum(axis=0) > 1)
@@ -183,9 +188,10 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     )
     x, y, noise = np.where(here, x, 0.0), np.where(here, y, 0.0), np.where(here, np.maximum(noise, _LEAST_NOISE), 1.0)
     least, most = (each[some] / scale for each in ends)
-    near = _Near(x, y, noise, here, TURN / np.minimum(-least, most), most - least)
+    turn = TURN / np.maximum(np.minimum(-least, most), _LEAST_SIDE)
+    near = _Near(x, y, noise, here, turn, most - least)
     fits, told, covariance = _smooth(near)
-    odds, rows = fits - _stepped(near), np.arange(x.shape[1])
+    odds, rows = DECIDED * (fits - _stepped(near) - RATHER), np.arange(x.shape[1])
     shared = np.zeros_like(told)
     shared[:, :-1] = covariance[:, rows[:-1], rows[1:]]
     column, row = np.nonzero(here)
@@ -193,7 +199,7 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     found.off[at] = told[here] * unit
     found.variance[at] = covariance[:, rows, rows][here] * unit**2
     found.shared[at] = shared[here] * unit**2
-    found.weight[at] = 1 / (1 + np.exp(-np.clip(DECIDED * odds, -_SURE, _SURE)))[column]
+    found.weight[at] = 1 / (1 + np.exp(-np.clip(odds, -_SURE, _SURE)))[column]
     found.bend[:, some] = np.array([LUMP / (4 * half), near.turn / (48 * half**3)]) * scale**2
     return found
 

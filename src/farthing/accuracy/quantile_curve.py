@@ -171,7 +171,7 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     >>> crossing = RankCrossing(*(np.array([each]) for each in (49.0, 1.0, 4.0)))
     >>> told = curve_of(places, looks, crossing, (np.array([-50.0]), np.array([50.0])))
     >>> told.off.ravel().round(1).tolist(), told.weight.ravel().round(2).tolist()
-    ([0.0, -8.7, 2.5, 11.3, 0.0], [0.0, 1.0, 1.0, 1.0, 0.0])
+    ([0.0, -8.7, 2.5, 11.3, 0.0], [0.0, 0.97, 0.97, 0.97, 0.0])
     """
     place, slope, half = crossing
     scale = np.clip(slope * half, _LEAST_ROWS, np.maximum((ends[1] - ends[0]) / 4, _LEAST_ROWS))
@@ -180,27 +180,28 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     found, some = Curve.none(*places.shape), np.flatnonzero(here.sum(axis=0) > 1)
     if not some.size:
         return found
-    here, scale, half = here[:, some], scale[some], half[some]
-    order = np.argsort(~here, axis=0, kind="stable")[: here.sum(axis=0).max()]
-    here, x, y, noise = (
-        np.take_along_axis(each, order, axis=0).T
-        for each in (here, along[:, some], looks.off[:, some] / scale, looks.variance[:, some] / scale**2)
-    )
-    x, y, noise = np.where(here, x, 0.0), np.where(here, y, 0.0), np.where(here, np.maximum(noise, _LEAST_NOISE), 1.0)
-    least, most = (each[some] / scale for each in ends)
+    order = np.argsort(~here[:, some], axis=0, kind="stable")[: here.sum(axis=0).max()]
+    near_here = np.take_along_axis(here[:, some], order, axis=0).T
+
+    def gathered(values: Float64, usual: float) -> Float64:
+        """Return those of near places, [groups, looks], and this where there are fewer."""
+        return np.asarray(np.where(near_here, np.take_along_axis(values[:, some], order, axis=0).T, usual))
+
+    noise = gathered(np.maximum(looks.variance / scale**2, _LEAST_NOISE), 1.0)
+    least, most = (each[some] / scale[some] for each in ends)
     turn = TURN / np.maximum(np.minimum(-least, most), _LEAST_SIDE)
-    near = _Near(x, y, noise, here, turn, most - least)
+    near = _Near(gathered(along, 0.0), gathered(looks.off / scale, 0.0), noise, near_here, turn, most - least)
     fits, told, covariance = _smooth(near)
-    odds, rows = DECIDED * (fits - _stepped(near) - RATHER), np.arange(x.shape[1])
+    odds, rows = DECIDED * (fits - _stepped(near) - RATHER), np.arange(near_here.shape[1])
     shared = np.zeros_like(told)
     shared[:, :-1] = covariance[:, rows[:-1], rows[1:]]
-    column, row = np.nonzero(here)
-    at, unit = (order[row, column], some[column]), scale[column]
-    found.off[at] = told[here] * unit
-    found.variance[at] = covariance[:, rows, rows][here] * unit**2
-    found.shared[at] = shared[here] * unit**2
+    column, row = np.nonzero(near_here)
+    at, unit = (order[row, column], some[column]), scale[some[column]]
+    found.off[at] = told[near_here] * unit
+    found.variance[at] = covariance[:, rows, rows][near_here] * unit**2
+    found.shared[at] = shared[near_here] * unit**2
     found.weight[at] = 1 / (1 + np.exp(-np.clip(odds, -_SURE, _SURE)))[column]
-    found.bend[:, some] = np.array([LUMP / (4 * half), near.turn / (48 * half**3)]) * scale**2
+    found.bend[:, some] = np.array([LUMP / (4 * half[some]), turn / (48 * half[some] ** 3)]) * scale[some] ** 2
     return found
 
 

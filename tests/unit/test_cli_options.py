@@ -130,6 +130,13 @@ def test_keys_of_another_type_are_refused(kind, text):
         keys.typed("column", text, kind)
 
 
+@pytest.mark.parametrize(("kind", "text"), [("integer", "12..1"), ("float", "9..0..3"), ("integer", "-1..-2")])
+def test_a_range_that_runs_backwards_is_refused(kind, text):
+    """It holds no key; the error says how it is written."""
+    with pytest.raises(InvalidKeys, match="runs backwards"):
+        keys.typed("column", text, kind)
+
+
 @pytest.mark.parametrize("text", ["dest", "=ATL", " =ATL"])
 def test_an_option_without_a_column_is_refused(text):
     """--keys needs a column."""

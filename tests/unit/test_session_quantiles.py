@@ -9,7 +9,7 @@ import pytest
 from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.accuracy.quantile_ranks import NoisyRanks
 from farthing.accuracy.quantile_trail import Trail
-from farthing.errors import LedgerError
+from farthing.errors import InvalidTarget, LedgerError
 from farthing.mechanisms.gaussian import GRAIN, worst_cost
 from farthing.session.answering.quantile import blob_of, standing_in
 from farthing.session.core.records import read_blob, write_blob
@@ -217,3 +217,37 @@ def test_a_cap_of_a_pure_budget_counts_what_a_search_of_the_other_kind_has_paid(
         for target in asks:
             session.quantile("v", 0.5, lower=0, upper=60, cap=Pure(0.5), **target)
         assert float(session.spent.value) <= 0.5
+
+
+MEDIAN = "SELECT g, MEDIAN(CLAMP(v, 0, 100)) FROM data GROUP BY g"
+
+
+@pytest.mark.parametrize("budget", [GDP, ZCDP, Budget(epsilon=30)])
+@pytest.mark.parametrize("how", [{"absolute": 0.0007}, {"relative": 1e-6}, {"relative": 1e-6, "absolute": 1e-9}])
+def test_a_target_finer_than_values_are_told_apart_is_refused_free(budget, how, bought):
+    """Plan and ask say the same: half a step of the range is nearest, and what it advises can be met."""
+    session, keys = opened(budget), BY["keys"]
+    with pytest.raises(InvalidTarget) as planned:
+        session.plan(MEDIAN, keys=keys, cap="all", **how)
+    with pytest.raises(InvalidTarget) as asked:
+        session.sql(MEDIAN, keys=keys, cap="all", **how)
+    with pytest.raises(InvalidTarget) as called:
+        ask(session, **how)
+
+    assert str(asked.value) == str(planned.value) == str(called.value)
+    assert "half a step is 0.000763" in asked.value.got
+    assert "absolute=0.00077" in asked.value.next_step
+    assert not bought.any()
+    assert not session.spent
+    assert session.plan(MEDIAN, keys=keys, cap="all", absolute=0.00077)
+
+
+def test_finer_targets_of_whole_numbers_of_a_rank_or_for_what_the_cap_allows_are_asked():
+    """Whole numbers are told apart one by one; a rank will do beside; who wants the narrowest answer pays for it."""
+    numbers = TABLE.set_column(2, "v", TABLE["v"].cast("int64", safe=False))
+    whole = Session(numbers, unit="unit", bounds=Bounds(max_groups=2, max_rows=2), budget=GDP)
+    terms = {"keys": BY["keys"], "absolute": 1e-6}
+
+    assert whole.plan(MEDIAN, **terms)
+    assert opened().plan(MEDIAN, **terms, rank=0.05)
+    assert opened().plan(MEDIAN, **terms, on_miss="spend")

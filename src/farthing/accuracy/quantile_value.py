@@ -64,6 +64,18 @@ class ValueTarget(NamedTuple):
             wider &= ~both | (theirs > mine + _STEPS * math.log2(WIDER))
         return np.asarray(named & wider)
 
+    @property
+    def reachable(self) -> bool:
+        """Whether one leaf alone is near enough, at an end of the range at least: there most is allowed.
+
+        >>> from farthing.accuracy.quantile_ranks import QuantileGoal
+        >>> asked = QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=9)
+        >>> [ValueTarget(asked, *errors).reachable for errors in ((0.0, 0.9), (0.0, 1.0), (0.001, 0.0))]
+        [False, True, True]
+        """
+        ends = np.array([0, self.asked.leaves - 1])
+        return bool(within(self.asked.least(ends), self.asked.most(ends), self.relative, self.absolute).any())
+
     def last(self, place: Int64) -> Int64:
         """Return the last threshold that is near enough to these: the leaves between are within the target; one is.
 

@@ -220,7 +220,7 @@ class Plan(Tabular, Generic[P_co]):
         if not math.isfinite(self.half_width):
             if self.reachable and self.target is not None:
                 return "every group is within its target at that price"
-            return "no group pays more; one that is not within its target at that price is marked"
+            return "no group pays more; one that is not within its target by then is told as not met"
         reach = f"every group is within +/-{_number(self.half_width)} at that price"
         return f"{reach}, but for those that are given up early" if self.pricing.gives_up else reach
 

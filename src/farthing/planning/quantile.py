@@ -18,7 +18,7 @@ from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import Coin, worst_cost
 from farthing.planning.quantile_chains import QuantileChainsPricing, plan_quantile_chains
-from farthing.planning.quantile_sought import QuantileSought, goal_of
+from farthing.planning.quantile_sought import QuantileSought, goal_of, refuse_too_fine
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.privacy.residue import choices
 from farthing.query.aggregates import Quantile
@@ -204,6 +204,7 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
             next_step="rank=0.01",
         )
     asked = goal_of(aggregate, query.max_rows, rank)
+    refuse_too_fine(frame, asked)
     relative, absolute = (0.0, 0.0) if target is None else (target.relative, target.absolute)
     cap = frame.cap or frame.remaining
     if named:

@@ -152,6 +152,13 @@ def _span(column: str, first: int, last: int, step: int) -> range:
     """Return a range of whole numbers, both ends included; refuse one without end before it fills the memory."""
     from farthing.query.keys import MOST_GROUPS
 
+    if last < first:
+        raise InvalidKeys(
+            f"the range of keys of {column!r} runs backwards",
+            rule="a range is written from the least to the greatest, both included",
+            got=f"{first}..{last}",
+            next_step=f"write {last}..{first}",
+        )
     if (last - first) // step >= MOST_GROUPS or max(abs(first), abs(last)) >= 2**63:
         raise InvalidKeys(
             f"too many keys of {column!r}",

@@ -31,10 +31,10 @@ ENDS = (np.array([-100.0]), np.array([100.0]))
 ONE = RankCrossing(np.array([0.0]), np.array([1.0]), np.array([1.0]))  # all in half windows, and in D at their ends
 
 
-def looked(places, off, variance):
+def looked(places, off, variance, last=1_000):
     """Return looks at places, with both ends of the range."""
     told = Offset(*(np.concatenate([[end], each, [end]])[:, None] for end, each in ((0.0, off), (1e-9, variance))))
-    return np.concatenate([[-1_000], places, [1_000]])[:, None], told
+    return np.concatenate([[-1_000], places, [last]])[:, None], told
 
 
 def by_slopes(places, off, variance, parts=40):
@@ -103,6 +103,14 @@ def test_steps_are_not_taken_for_a_curve():
     assert steps.or_(Offset(np.zeros((11, 1)), np.ones((11, 1)))).off == pytest.approx(0.0, abs=0.02)
 
 
+def test_looks_that_tell_nothing_make_no_curve():
+    """However little they tell: no variance is lost in rounding."""
+    told = curve_of(*looked(np.arange(-2, 3), np.ones(5), np.array([1e9, 1e17, 1.0, 1e30, 1.0])), ONE, ENDS)
+
+    assert told.weight.astype(bool).ravel().tolist() == [False, True, False, True, False, True, False]
+    assert (told.variance[told.weight > 0] > 0).all()
+
+
 def test_one_look_and_looks_far_away_are_on_no_curve():
     """Nothing is told of them, whatever they showed."""
     far = int(NEAR) + 1
@@ -113,12 +121,15 @@ def test_one_look_and_looks_far_away_are_on_no_curve():
     assert apart.weight.ravel().astype(bool).tolist() == [False, False, True, True, False, False]
 
 
-def test_other_groups_make_no_difference():
-    """Of two groups that are looked at together, one with more places, each is told what it is told alone."""
-    many = looked(np.arange(-2, 3), np.ones(5), np.ones(5))
-    places, told = looked(np.array([0, 1]), np.array([0.0, 1.1]), np.ones(2))
-    none = (np.vstack([each, [[last]] * 3]) for each, last in zip(told, (0.0, np.inf), strict=True))
-    padded = np.vstack([places, [[1_000]] * 3]), Offset(*none)
+@pytest.mark.parametrize("last", [1_000, 4])
+def test_other_groups_make_no_difference(last):
+    """Of two groups that are looked at together, one with more places, each is told what it is told alone, also where
+    the end of the range is near.
+    """
+    many = looked(np.arange(-2, 3), np.ones(5), np.ones(5), last)
+    places, told = looked(np.array([0, 1]), np.array([0.0, 1.1]), np.ones(2), last)
+    parts = (np.insert(each, [3] * 3, [[value]] * 3, axis=0) for each, value in zip(told, (0.0, np.inf), strict=True))
+    padded = np.insert(places, [3] * 3, [[last]] * 3, axis=0), Offset(*parts)
     together = curve_of(
         np.hstack([padded[0], many[0]]),
         Offset(*(np.hstack(pair) for pair in zip(padded[1], many[1], strict=True))),
@@ -126,9 +137,15 @@ def test_other_groups_make_no_difference():
         (np.repeat(ENDS[0], 2), np.repeat(ENDS[1], 2)),
     )
 
-    for column, one in enumerate((padded, many)):
-        apart = curve_of(*one, ONE, ENDS)
-        assert all(np.allclose(mine[:, column], its[:, 0]) for mine, its in zip(together, apart, strict=True))
+    alone, bare = (curve_of(*one, ONE, ENDS) for one in (many, (places, told)))
+    assert all(np.allclose(mine[:, 1], its[:, 0]) for mine, its in zip(together, alone, strict=True))
+    rows, part = np.arange(3)[:, None], np.full((3, 1), 0.5)
+    of_two = [curve.between(rows, where, part, np.zeros((3, 1))) for curve, where in (
+        (curve_of(*padded, ONE, ENDS), padded[0]), (bare, places),
+    )]  # fmt: skip
+    assert np.allclose(*of_two)
+    kept = [0, 1, 2, 6]
+    assert all(np.allclose(mine[kept, 0], its[:, 0]) for mine, its in zip(together[:4], bare[:4], strict=True))
 
 
 def test_where_a_line_crosses_is_found_with_its_slope():

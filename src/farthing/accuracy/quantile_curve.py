@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.quantile_neighbours import Offset
+from farthing.accuracy.quantile_neighbours import ROOT_TURN, Offset
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SLOPE: Final = 1.5
 """and its slope is what it seems to be from afar, give or take so many times that."""
 
 TURN: Final = 2.0
-"""While D rises by the rows on the smaller side of it, the square of its slope changes by so many times itself."""
+"""While D rises by the rows on the smaller side of it, its slope turns with a variance of so many times its square."""
 
 LUMP: Final = 0.1
 """Rows come in lumps of this size, times what D is off at the ends of a window."""
@@ -53,11 +53,11 @@ DECIDED: Final = 4.0
 CLEARLY: Final = 2.0
 """Places around the crossing that are off by so many standard deviations tell the slope from afar."""
 
-_ROOT_TURN: Final = float(np.sqrt(2 * np.pi))
 _HARDLY: Final = 1e-9
 _LEAST_ROWS: Final = 1e-3
 _LEAST_SIDE: Final = 0.02
 _LEAST_NOISE: Final = 1e-6
+_FAINT: Final = 1e9
 _LEAST_CHANCE: Final = 1e-300
 _SURE: Final = 50.0
 
@@ -107,7 +107,7 @@ class Curve(NamedTuple):
             after: the rows of the places.
             places: all of them.
             part: in [0, 1].
-            other: the variance without a curve.
+            other: the variance of a straight line between them.
         """
         columns = np.arange(places.shape[1])[None]
         gap = (places[after + 1, columns] - places[after, columns]).astype(np.float64)
@@ -126,7 +126,7 @@ class _Near(NamedTuple):
         off: what D seemed to be off.
         noise: the variance of that.
         here: whether there is a look.
-        turn: float64[groups], by how much the square of the slope changes from one half window to the next.
+        turn: float64[groups], the variance that the slope gets from one half window to the next.
         most: float64[groups], all rows.
     """
 
@@ -158,11 +158,11 @@ def crossing_of(places: Int64, told: Offset) -> tuple[Float64, Float64]:
 
 
 def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[Float64, Float64]) -> Curve:
-    """Return what the likeliest curve through looks tells of places: all [places, groups], places rising.
+    """Return what looks tell of places if they are on a curve: all [places, groups], places rising.
 
     Args:
         places: with both ends of the range.
-        looks: how far D seemed to be off, place by place; of infinite variance where there are none.
+        looks: how far D seemed to be off, place by place; of infinite variance where there are none, which are last.
         crossing: about where it is.
         ends: how far D is off where the range begins and where it ends.
 
@@ -176,7 +176,7 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     place, slope, half = crossing
     scale = np.clip(slope * half, _LEAST_ROWS, np.maximum((ends[1] - ends[0]) / 4, _LEAST_ROWS))
     along = (places - place) / half
-    here = _nearest(np.where(np.isfinite(looks.variance), np.abs(along), np.inf))
+    here = _nearest(np.where(looks.variance <= _FAINT * scale**2, np.abs(along), np.inf))
     found, some = Curve.none(*places.shape), np.flatnonzero(here.sum(axis=0) > 1)
     if not some.size:
         return found
@@ -201,6 +201,9 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     found.variance[at] = covariance[:, rows, rows][near_here] * unit**2
     found.shared[at] = shared[near_here] * unit**2
     found.weight[at] = 1 / (1 + np.exp(-np.clip(odds, -_SURE, _SURE)))[column]
+    none = ~np.isfinite(looks.variance)  # they are where the range ends
+    for each, end in zip(found, (found.off, found.variance, found.variance, found.weight), strict=False):
+        each[none] = np.broadcast_to(end[-1], none.shape)[none]
     found.bend[:, some] = np.array([LUMP / (4 * half[some]), turn / (48 * half[some] ** 3)]) * scale[some] ** 2
     return found
 
@@ -242,7 +245,7 @@ def _stepped(near: _Near) -> Float64:
         spread = np.sqrt(noise + variance)
         away = (off - level) / spread
         same = np.exp(-(away**2) / 2) / spread
-        jumps = _ROOT_TURN * ndtr(away) / ((1 + np.abs(away)) * np.log1p(near.most / spread)) / spread
+        jumps = ROOT_TURN * ndtr(away) / ((1 + np.abs(away)) * np.log1p(near.most / spread)) / spread
         stays = np.where(begun, SAME * same, same)
         goes = np.where(begun, (1 - SAME) * jumps, 0.0)
         fits += np.where(here, np.log(np.maximum(stays + goes, _LEAST_CHANCE)), 0.0)

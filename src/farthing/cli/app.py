@@ -35,12 +35,14 @@ from farthing.cli.commands import (
     version,
     workload,
 )
+from farthing.cli.failing import Program
 from farthing.cli.input.options import with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 app = typer.Typer(
+    cls=Program,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

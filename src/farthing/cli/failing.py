@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from farthing.advice import Face, told
-from farthing.errors import FarthingError, TargetMissed
+from farthing.errors import FarthingError, InvalidOption, TargetMissed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_JSON: Final = "--json"
+_HELP: Final = "NoArgsIsHelpError"
+"""What the library raises where a group of commands is named alone: its help is printed."""
 
 
 def in_flags(text: str) -> str:
@@ -34,6 +41,48 @@ def explained(*, as_json: bool = False) -> Iterator[None]:
         sys.stdout.flush()
         typer.echo(f"farthing: {line}", err=True)
         raise typer.Exit(error.exit_code) from None
+
+
+class Program(TyperGroup):
+    """All commands: a wrong option, argument or name of a command is an error like any other."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> Any:
+        """Read the words of the command line."""
+        as_json = _JSON in args
+        with _worded(as_json=as_json):
+            context = super().make_context(info_name, args, *rest, **more)
+        context.meta[_JSON] = as_json
+        return context
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with _worded(as_json=ctx.meta[_JSON]):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _worded(*, as_json: bool) -> Iterator[None]:
+    """Say what is wrong with words that fit no command, as all errors are said; not where help is printed."""
+    try:
+        yield
+    except TyperException as error:
+        if type(error).__name__ == _HELP:
+            raise
+        with explained(as_json=as_json):
+            raise _misused(error) from None
+
+
+def _misused(error: TyperException) -> InvalidOption:
+    """Return what is said of words that fit no command."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "farthing"
+    what = error.format_message().rstrip(".")
+    return InvalidOption(
+        what[:1].lower() + what[1:],
+        rule=f"{command} takes the options and arguments that its help lists",
+        got=str(getattr(error, "option_name", None) or getattr(error, "param_hint", None) or command),
+        next_step=f"{command} -h",
+    )
 
 
 def _typed(error: FarthingError) -> FarthingError:

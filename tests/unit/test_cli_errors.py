@@ -69,6 +69,40 @@ def test_bad_input_is_explained_and_free(folder, case):
     assert ([], 0) == (books["history"], books["spent"]["mu"])
 
 
+@pytest.mark.parametrize(
+    ("words", "what", "command"),
+    [
+        (("ask", ZONES, "--wibble"), "no such option: --wibble", "farthing ask"),
+        (("ask",), "missing argument 'SQL'", "farthing ask"),
+        (("ask", ZONES, "--relative"), "option '--relative' requires an argument", "farthing"),
+        (("bogus",), "no such command 'bogus'", "farthing"),
+        (("token", "bogus"), "no such command 'bogus'", "farthing token"),
+        (("--nope",), "no such option: --nope", "farthing"),
+    ],
+)
+def test_words_that_fit_no_command_are_an_error_like_any_other(words, what, command):
+    """One line on stderr, with the rule and the next step; with --json also an object; the exit code of usage."""
+    told = run(*words)
+    said_as_json = run(*words, "--json")
+    facts = json.loads(said_as_json.stdout)["error"] if words[-1] != "--relative" else None
+
+    assert told.exit_code == said_as_json.exit_code == 2
+    assert told.stdout == ""
+    assert told.stderr.startswith(f"farthing: {what}")
+    assert told.stderr.rstrip().endswith(f"next: {command} -h")
+    assert told.stderr.count("\n") == 1
+    if facts:
+        assert facts["what"].startswith(what)
+        assert facts["kind"] == "InvalidOption"
+
+
+def test_a_group_of_commands_alone_prints_its_help():
+    """As `farthing` alone does."""
+    for words in ((), ("token",), ("attack",)):
+        assert "Usage" in (shown := run(*words)).stdout + shown.stderr
+        assert "next:" not in shown.stderr
+
+
 @pytest.mark.usefixtures("folder")
 def test_two_shapes_on_stdout_are_refused():
     """--json and --csv exclude each other."""

@@ -75,7 +75,7 @@ def _worded(*, as_json: bool) -> Iterator[None]:
 def _misused(error: TyperException) -> InvalidOption:
     """Return what is said of words that fit no command."""
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "farthing"
+    command = " ".join(["farthing", *(context.command_path.split()[1:] if context else ())])
     what = error.format_message().rstrip(".")
     return InvalidOption(
         what[:1].lower() + what[1:],

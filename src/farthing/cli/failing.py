@@ -63,13 +63,16 @@ class Program(TyperGroup):
 @contextmanager
 def _worded(*, as_json: bool) -> Iterator[None]:
     """Say what is wrong with words that fit no command, as all errors are said; not where help is printed."""
+    wrong = None
     try:
         yield
     except TyperException as error:
         if type(error).__name__ == _HELP:
             raise
+        wrong = error
+    if wrong is not None:
         with explained(as_json=as_json):
-            raise _misused(error) from None
+            raise _misused(wrong)
 
 
 def _misused(error: TyperException) -> InvalidOption:

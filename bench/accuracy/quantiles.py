@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from farthing.accuracy import quantile_curve, quantile_neighbours, quantile_windows
+from farthing.accuracy import quantile_curve, quantile_neighbours, quantile_picture, quantile_windows
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
@@ -135,7 +135,7 @@ def whole_numbers(groups, rows):
             )
     for each, name in zip(zip(*records, strict=True), ("one test", "one that counts", "a grid"), strict=True):
         print(f"over {name}: {np.mean(each):.2f} in the mean, {max(each):.2f} at most; {groups} runs a cell")
-    whole_values(groups, rows)
+    whole_values(groups // 4, rows)
 
 
 def true_and_half(share, relative, absolute, values):
@@ -188,7 +188,7 @@ def by_value(groups, rows):
 
 def by_parts():
     """Print what quantiles by value cost, in the mean of the cells, without parts of the guess where to look."""
-    lend, behind, curve = quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_windows.curve_of
+    lend, behind, curve = quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_picture.curve_of
 
     def none(places, *_):
         return quantile_curve.Curve.none(*places.shape)
@@ -200,7 +200,7 @@ def by_parts():
         ("whatever is known beside it", lend, np.inf, none),
         ("none of these", 0.0, np.inf, none),
     ):
-        quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_windows.curve_of = parts
+        quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_picture.curve_of = parts
         rng = np.random.default_rng(8)
         cells = [valued(kind, target, 150, 10_000, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
         mean, half = (np.mean([each[part] for each in cells]) for part in ("tests", "half"))

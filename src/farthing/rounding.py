@@ -39,6 +39,18 @@ def down(x: Fraction) -> float:
     return nearest if nearest <= x else math.nextafter(nearest, -math.inf)
 
 
+def digits_up(x: float, digits: int = 2) -> float:
+    """Return a number of so many digits that is >= x, for advice; x itself where it is 0 or less, or not finite.
+
+    >>> [f"{digits_up(*each):.6g}" for each in ((0.0123,), (1234.0, 3), (math.inf,))]
+    ['0.013', '1240', 'inf']
+    """
+    if x <= 0 or not math.isfinite(x):
+        return x
+    step = 10.0 ** (math.floor(math.log10(x)) + 1 - digits)
+    return math.ceil(x / step) * step
+
+
 def coins_up(x: Fraction, coin: Fraction = FARTHING) -> int:
     """Return the least number of coins worth at least x: how a cost enters the books.
 

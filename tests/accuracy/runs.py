@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import binom
 
 from farthing.accuracy import reported
+from farthing.accuracy.quantile_ranks import Ranks
 
 
 class State:
@@ -61,3 +62,11 @@ def bench(name):
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def ranks_of(leaf, leaves_log2):
+    """Return the ranks of groups, int[groups, rows] the leaf of each row."""
+    groups = len(leaf)
+    key, count = np.unique((np.arange(groups)[:, None] << leaves_log2) + leaf, return_counts=True)
+    leaves = (1 << leaves_log2) - 1
+    return Ranks.of(key >> leaves_log2, key & leaves, count, groups=groups, leaves_log2=leaves_log2)

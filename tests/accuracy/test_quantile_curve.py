@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from accuracy.runs import ranks_of
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sweeps import sweep
 
-from farthing.accuracy import quantile_windows
+from farthing.accuracy import quantile_picture
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_curve import (
     LEVEL,
@@ -21,7 +22,7 @@ from farthing.accuracy.quantile_curve import (
     curve_of,
 )
 from farthing.accuracy.quantile_neighbours import Offset
-from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
 
@@ -80,8 +81,7 @@ def test_a_curve_between_two_looks_is_as_sure_as_its_grid_of_slopes(seed):
     variance, off = rng.uniform(0.05, 3, 4), places + rng.normal(size=4)
     row = rng.integers(3)
     middle = (places[row] + places[row + 1]) // 2
-    if middle * places[row] < 0 or middle * places[row + 1] < 0:
-        return  # slopes are drawn from the crossing on, to both sides
+    assume(min(middle * places[row], middle * places[row + 1]) >= 0)  # slopes are drawn from the crossing on
     all_, told = looked(places, off, variance)
     found = curve_of(all_, told, ONE, ENDS)._replace(weight=np.ones(all_.shape))
     part = np.array([[(middle - places[row]) / (places[row + 1] - places[row])]])
@@ -160,8 +160,7 @@ def test_where_a_line_crosses_is_found_with_its_slope():
 def paid(leaf):
     """Return what the groups of these leaves pay for a median within 5 %."""
     groups = len(leaf)
-    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
-    ranks = Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    ranks = ranks_of(leaf, LEAVES_LOG2)
     plan = QuantileBisection(QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2), 0.05, 1 << 60, relative=0.05)
     noisy = NoisyRanks(ranks, plan.asked, seeded(3))
     state = plan.run(noisy.measure, noisy.measure_count, groups=groups)
@@ -176,7 +175,7 @@ def test_a_curve_makes_smooth_data_cheaper_and_lumps_hardly_more_expensive(monke
     even = rng.integers(0, LEAVES, (400, 4_000))
     lumps = rng.choice(rng.integers(0, LEAVES, 11), (200, 10_000))
     with_ = paid(even), paid(lumps)
-    monkeypatch.setattr(quantile_windows, "curve_of", lambda places, *_: Curve.none(*places.shape))
+    monkeypatch.setattr(quantile_picture, "curve_of", lambda places, *_: Curve.none(*places.shape))
     without = paid(even), paid(lumps)
 
     assert np.log(with_[0] / without[0]).mean() < -np.log(1 + 1 / 12)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from accuracy.runs import ranks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
@@ -16,7 +17,7 @@ from farthing.accuracy.quantile_bets import STAKE, partly, won_at_most
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_neighbours import LEND, Offset, on_steps, rising
 from farthing.accuracy.quantile_rank_run import UP, surely
-from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
 from farthing.accuracy.quantile_trail import BEFORE, PAST
 from farthing.accuracy.quantile_value import ValueTarget
 from farthing.accuracy.quantile_value_bets import Bet, ValueBets
@@ -32,8 +33,7 @@ LEAVES = 1 << LEAVES_LOG2
 def searched(leaf, q=0.5, *, beta=BETA, cap=1 << 60, seed=3, held=None, **target):
     """Return the plan of a search among groups of leaves, and what it comes to."""
     groups = len(leaf)
-    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
-    ranks = Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    ranks = ranks_of(leaf, LEAVES_LOG2)
     plan = QuantileBisection(QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2), beta, cap, **target)
     noisy = NoisyRanks(ranks, plan.asked, seeded(seed))
     return plan, plan.run(noisy.measure, noisy.measure_count, groups=groups, held=held)
@@ -122,7 +122,7 @@ def test_an_interval_holds_however_it_is_looked_for(below, monkeypatch):
 
     def blind(places, sides):
         def looks(self):
-            many = len(self.rows)
+            many = len(self.low)
             information = rng.choice([0.02, 0.5], many) * 1e-4
             rate = rng.choice([30.0, 100.0, 300.0], many)
             return NextLook(
@@ -239,8 +239,7 @@ def test_a_count_that_was_too_high_is_found_out():
     looks = []
     leaf = np.random.default_rng(5).integers(0, LEAVES, (4_000, 100))
     groups = len(leaf)
-    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
-    ranks = Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    ranks = ranks_of(leaf, LEAVES_LOG2)
     plan = QuantileBisection(QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2), BETA, 1 << 62, relative=0.3)
     noisy = NoisyRanks(ranks, plan.asked, seeded(6))
     state = plan.run(noisy.measure, noisy.measure_count, groups=groups, progress=lambda look, *_: looks.append(look))
@@ -307,8 +306,7 @@ def test_a_rank_or_a_value_will_do(kind):
     """Where either is asked for, the cheaper one is met, and both claims hold."""
     rng, groups, rows = np.random.default_rng(8), 300, 2_000
     leaf = rng.integers(0, LEAVES, (groups, rows)) if kind == "even" else rng.choice([9, 900, 9_000], (groups, rows))
-    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
-    ranks = Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+    ranks = ranks_of(leaf, LEAVES_LOG2)
     for rank, absolute in ((0.02, 20_000.0), (0.2, 5.0)):
         plan = QuantileBisection(
             QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank), 0.2, 1 << 60, absolute=absolute

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from farthing import charts
@@ -94,6 +95,25 @@ def test_words_that_fit_no_command_are_an_error_like_any_other(words, what, comm
     if facts:
         assert facts["what"].startswith(what)
         assert facts["kind"] == "InvalidOption"
+
+
+def test_every_command_says_so():
+    """All that there are, in groups too: an option that none has is one line, and an object."""
+
+    def named(command, words=()):
+        yield words
+        for name, one in getattr(command, "commands", {}).items():
+            yield from named(one, (*words, name))
+
+    found = list(named(typer.main.get_command(app)))
+    assert len(found) > len(app.registered_commands)
+    for words in found:
+        told = run(*words, "--no-such-option", "--json")
+        assert told.exit_code == 2, words
+        assert json.loads(told.stdout)["error"]["next_step"] == " ".join(["farthing", *words, "-h"])
+        assert told.stderr.startswith("farthing: no such option")
+        assert "--no-such-option" in told.stderr
+        assert told.stderr.count("\n") == 1
 
 
 def test_a_group_of_commands_alone_prints_its_help():

@@ -173,39 +173,47 @@ def curve_of(places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[F
     >>> told.off.ravel().round(1).tolist(), told.weight.ravel().round(2).tolist()
     ([0.0, -8.7, 2.5, 11.3, 0.0], [0.0, 0.97, 0.97, 0.97, 0.0])
     """
-    place, slope, half = crossing
-    scale = np.clip(slope * half, _LEAST_ROWS, np.maximum((ends[1] - ends[0]) / 4, _LEAST_ROWS))
-    along = (places - place) / half
-    here = _nearest(np.where(looks.variance <= _FAINT * scale**2, np.abs(along), np.inf))
-    found, some = Curve.none(*places.shape), np.flatnonzero(here.sum(axis=0) > 1)
+    found, (near, at, some, unit) = Curve.none(*places.shape), _gathered(places, looks, crossing, ends)
     if not some.size:
         return found
-    order = np.argsort(~here[:, some], axis=0, kind="stable")[: here.sum(axis=0).max()]
-    near_here = np.take_along_axis(here[:, some], order, axis=0).T
-
-    def gathered(values: Float64, usual: float) -> Float64:
-        """Return those of near places, [groups, looks], and this where there are fewer."""
-        return np.asarray(np.where(near_here, np.take_along_axis(values[:, some], order, axis=0).T, usual))
-
-    noise = gathered(np.maximum(looks.variance / scale**2, _LEAST_NOISE), 1.0)
-    least, most = (each[some] / scale[some] for each in ends)
-    turn = TURN / np.maximum(np.minimum(-least, most), _LEAST_SIDE)
-    near = _Near(gathered(along, 0.0), gathered(looks.off / scale, 0.0), noise, near_here, turn, most - least)
     fits, told, covariance = _smooth(near)
-    odds, rows = DECIDED * (fits - _stepped(near) - RATHER), np.arange(near_here.shape[1])
+    odds, rows = DECIDED * (fits - _stepped(near) - RATHER), np.arange(near.here.shape[1])
     shared = np.zeros_like(told)
     shared[:, :-1] = covariance[:, rows[:-1], rows[1:]]
-    column, row = np.nonzero(near_here)
-    at, unit = (order[row, column], some[column]), scale[some[column]]
-    found.off[at] = told[near_here] * unit
-    found.variance[at] = covariance[:, rows, rows][near_here] * unit**2
-    found.shared[at] = shared[near_here] * unit**2
-    found.weight[at] = 1 / (1 + np.exp(-np.clip(odds, -_SURE, _SURE)))[column]
+    weight = np.broadcast_to(1 / (1 + np.exp(-np.clip(odds, -_SURE, _SURE)))[:, None], told.shape)
+    variance = covariance[:, rows, rows]
+    for each, values, power in zip(found, (told, variance, shared, weight), (1, 2, 2, 0), strict=False):
+        each[at] = values[near.here] * unit[at[1]] ** power
     none = ~np.isfinite(looks.variance)  # they are where the range ends
     for each, end in zip(found, (found.off, found.variance, found.variance, found.weight), strict=False):
         each[none] = np.broadcast_to(end[-1], none.shape)[none]
-    found.bend[:, some] = np.array([LUMP / (4 * half[some]), turn / (48 * half[some] ** 3)]) * scale[some] ** 2
+    half = crossing.half[some]
+    found.bend[:, some] = np.array([LUMP / (4 * half), near.turn / (48 * half**3)]) * unit[some] ** 2
     return found
+
+
+def _gathered(
+    places: Int64, looks: Offset, crossing: RankCrossing, ends: tuple[Float64, Float64]
+) -> tuple[_Near, tuple[Int64, Int64], Int64, Float64]:
+    """Return the looks near the crossing, their rows and groups, the groups that have two or more, and units of D."""
+    place, slope, half = crossing
+    unit = np.clip(slope * half, _LEAST_ROWS, np.maximum((ends[1] - ends[0]) / 4, _LEAST_ROWS))
+    along = (places - place) / half
+    near = _nearest(np.where(looks.variance <= _FAINT * unit**2, np.abs(along), np.inf))
+    some = np.flatnonzero(near.sum(axis=0) > 1)
+    order = np.argsort(~near[:, some], axis=0, kind="stable")[: near.sum(axis=0).max()]
+    here = np.take_along_axis(near[:, some], order, axis=0).T
+
+    def of_near(values: Float64, usual: float) -> Float64:
+        """Return those of near places, [groups, looks], and this where there are fewer."""
+        return np.asarray(np.where(here, np.take_along_axis(values[:, some], order, axis=0).T, usual))
+
+    noise = of_near(np.maximum(looks.variance / unit**2, _LEAST_NOISE), 1.0)
+    least, most = (each[some] / unit[some] for each in ends)
+    turn = TURN / np.maximum(np.minimum(-least, most), _LEAST_SIDE)
+    column, row = np.nonzero(here)
+    found = _Near(of_near(along, 0.0), of_near(looks.off / unit, 0.0), noise, here, turn, most - least)
+    return found, (order[row, column], some[column]), some, unit
 
 
 def _nearest(away: Float64) -> Flags:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.quantile_bets import Ladder
+from farthing.accuracy.quantile_picture import RankPicture
 from farthing.accuracy.quantile_rank_run import UP, RankRun, started, surely
 from farthing.accuracy.quantile_ranks import WHOLE
 from farthing.accuracy.quantile_trail import BEFORE, PAST, made_by_value
@@ -99,7 +100,7 @@ class ValueRun(RankRun):
         """Return values of groups that nothing is claimed of: where their ranks seem to pass what is looked for."""
         asked, crossing = self.plan.asked, (self.low[at] + self.high[at]) // 2
         for part in _parts(np.flatnonzero(self._clear(at))):
-            crossing[part] = self._windows(at[part]).crossing
+            crossing[part] = self._windows(at[part]).picture.crossing
         crossing = np.clip(crossing, self.low[at], self.high[at])
         return np.asarray((asked.least(crossing) + asked.most(crossing)) / 2)
 
@@ -148,10 +149,9 @@ class ValueRun(RankRun):
         def ordered(values: Float64) -> Float64:
             return np.asarray(np.take_along_axis(values[:, at], ladder.order, axis=0))
 
-        known = (self.sides.information, self.sides.past, self.sides.before)
-        shares, ends = (asked.lane_steps / WHOLE, asked.beside), (self.low[at] - 1, self.high[at])
-        rows, target = self.rows[at], self._target
-        return Windows(ladder, KnownBets(*map(ordered, known)), rows, *shares, *ends, target, self._leaves_out)
+        known = KnownBets(*map(ordered, (self.sides.information, self.sides.past, self.sides.before)))
+        picture = RankPicture(ladder, self.rows[at], asked.lane_steps / WHOLE, asked.beside, self._target)
+        return Windows(picture, known, self.low[at] - 1, self.high[at], self._leaves_out)
 
     @property
     def _leaves_out(self) -> float:

@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.quantile_bets import STAKE, partly, wholly
-from farthing.accuracy.quantile_curve import Curve, RankCrossing, crossing_of, curve_of
-from farthing.accuracy.quantile_neighbours import Offset, between, on_steps, rising
 from farthing.accuracy.quantile_value_bets import still_inside
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from farthing.accuracy.quantile_bets import Ladder
-    from farthing.accuracy.quantile_value import ValueTarget
+    from farthing.accuracy.quantile_picture import RankPicture, ToldRank
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
@@ -134,51 +131,34 @@ class KnownBets(NamedTuple):
     before: Float64
 
 
-class _Told(NamedTuple):
-    """What is told of thresholds: the last of the picture's places before each, whether a place is there, and D."""
-
-    after: Int64
-    here: Flags
-    off: Float64
-    variance: Float64
-
-
 @dataclass(frozen=True, eq=False)
 class Windows:
     """What the searches of some groups see.
 
     Attributes:
-        ladder: the places that were looked at, and what was won there.
+        picture: what is known of D, with the places that were looked at, and what was won there.
         known: what was bet on there.
-        rows: float64[groups], the count, as far as known.
-        share: which part of the rows D is counted from.
-        beside: which part of the rows D is to be; 0 but near the ends.
         low, high: int64[groups], the last threshold that the quantile is past, and the first that it is not.
-        target: how near the value is to be.
         odds: the logarithm of what has to be won to leave leaves out.
     """
 
-    ladder: Ladder
+    picture: RankPicture
     known: KnownBets
-    rows: Float64
-    share: float
-    beside: float
     low: Int64
     high: Int64
-    target: ValueTarget
     odds: float
 
     def next(self) -> NextLook:
         """Return where to look next: at an end of the best window, or where D crosses 0."""
-        columns, low, high = self._columns, *self._windows
-        from_, upto = self._told(low), self._told(high)
+        columns, low, high = self.picture.columns, *self._windows
+        from_, upto = self.picture.told(low), self.picture.told(high)
         costs = self._cost(-1, low, from_), self._cost(1, high, upto)
         likely = np.maximum(self._chance(high, upto) - self._chance(low, from_), UNLIKELY)
         deep = np.minimum(-from_.off, upto.off)
         ends, deepest = np.maximum(deep.max(axis=0), 1.0), deep.argmax(axis=0)
         wide = np.maximum(high[deepest, columns] - low[deepest, columns], 1)
         left, right, ripe, again = self._bracket(ends)
-        centre = np.where(ripe >= 0, self._places[ripe + 1, columns], -1)
+        centre = np.where(ripe >= 0, self.picture.places[ripe + 1, columns], -1)
         holds = (low <= np.where(ripe >= 0, centre, left)) & (high >= np.where(ripe >= 0, centre, right))
         best = np.where(holds, (costs[0] + costs[1]) / likely**DOUBT, np.inf).argmin(axis=0)
         below, above = (each[best, columns] for each in costs)
@@ -189,139 +169,37 @@ class Windows:
         proof = self._proof(end, np.where(start, below, above))
         place, information = (np.where(proves, mine, other) for mine, other in zip(proof, found, strict=True))
         side = np.where(proves, np.where(start, 1, -1), 0)
-        rate = RATE * np.maximum(np.abs(self._told(place[None]).off[0]), 1.0)
+        rate = RATE * np.maximum(np.abs(self.picture.told(place[None]).off[0]), 1.0)
         return NextLook(place, information, side, rate, *self._least(left, right, ends, wide), ends)
 
-    @property
-    def _columns(self) -> Int64:
-        return np.arange(len(self.rows))
-
-    @property
-    def _last(self) -> int:
-        """The last threshold of the range."""
-        return self.target.asked.leaves - 1
-
-    @property
-    def _seen(self) -> Flags:
-        """Which places there are."""
-        return np.asarray(self.ladder.information > 0)
-
-    @cached_property
-    def _places(self) -> Int64:
-        """int64[places + 2, groups], the places with both ends of the range; none lies at the end."""
-        end = np.zeros((1, len(self.rows)), np.int64)
-        return np.vstack([end - 1, np.where(self._seen, self.ladder.thresholds, self._last), end + self._last])
-
-    @cached_property
-    def _ends(self) -> tuple[Float64, Float64]:
-        """How far D is off before the first leaf and after the last one."""
-        least = -(self.share + self.beside) * self.rows
-        return least, least + self.rows
-
-    @cached_property
-    def _looks(self) -> Offset:
-        """What each place's own looks tell of it."""
-        ladder = self.ladder
-        with np.errstate(divide="ignore", invalid="ignore"):
-            off = np.where(self._seen, ladder.totals / ladder.information - self.beside * self.rows, self._ends[1])
-            return Offset(off, np.where(self._seen, 1 / ladder.information, np.inf))
-
-    def _with_ends(self, told: Offset) -> Offset:
-        """Return what is told of the places, with both ends of the range: they are known."""
-        known = np.full((1, len(self.rows)), _EXACT)
-        least, most = self._ends
-        return Offset(np.vstack([least[None], told.off, most[None]]), np.vstack([known, told.variance, known]))
-
-    def _risen(self, told: Offset) -> Offset:
-        """Return what is told of all places, so that D rises: what is known better decides."""
-        off, variance = np.clip(told.off, *self._ends), told.variance + _EXACT
-        falls = np.flatnonzero((np.diff(off, axis=0) < 0).any(axis=0))
-        off[:, falls] = rising(off[:, falls], variance[:, falls])
-        return Offset(off, variance)
-
-    @cached_property
-    def _steps(self) -> Offset:
-        """What is told of all places by those on a step with them, if there is no curve."""
-        steps = on_steps(self.ladder.thresholds, self._looks, self._ends)
-        return self._risen(self._with_ends(Offset(steps.off, np.where(self._seen, steps.variance, 0.0))))
-
-    @cached_property
-    def _curve(self) -> Curve:
-        """What is told of all places by a curve through the looks near where D crosses 0."""
-        place, slope = crossing_of(self._places, self._steps)
-        at = np.rint(place).astype(np.int64)
-        half = np.maximum((self.target.last(at) - at) / 2, 0.5)
-        return curve_of(self._places, self._with_ends(self._looks), RankCrossing(place, slope, half), self._ends)
-
-    @cached_property
-    def _picture(self) -> Offset:
-        """How far D seems to be off at all places, and the variance of that."""
-        return self._risen(self._curve.or_(self._steps))
-
-    @property
-    def _off(self) -> Float64:
-        return self._picture.off
-
-    @property
-    def _variance(self) -> Float64:
-        return self._picture.variance
-
-    @cached_property
-    def _in_line(self) -> Int64:
-        """The places of all groups, one group after the other."""
-        return (self._places + (self._last + 3) * self._columns).T.ravel()
-
-    def _told(self, place: Int64) -> _Told:
-        """Return what is told of thresholds: a straight line between places, and what it may be off."""
-        columns, many = self._columns[None], len(self._places)
-        counted = np.searchsorted(self._in_line, place + (self._last + 3) * columns, "left") - many * columns
-        after = np.clip(counted - 1, 0, many - 2)
-        left, right = self._places[after, columns], self._places[after + 1, columns]
-        part = np.clip((place - left) / np.maximum(right - left, 1), 0.0, 1.0)
-        below, above = self._off[after, columns], self._off[after + 1, columns]
-        ends = (Offset(below, self._variance[after, columns]), Offset(above, self._variance[after + 1, columns]))
-        told = between(*ends, part)
-        return _Told(after, place == right, told.off, self._curve.between(after, self._places, part, told.variance))
-
-    def _chance(self, place: Int64, told: _Told) -> Float64:
+    def _chance(self, place: Int64, told: ToldRank) -> Float64:
         """Return how likely the quantile is not past thresholds."""
         chance = ndtr(told.off / np.sqrt(told.variance))
         return np.asarray(np.where(place <= self.low, 0.0, np.where(place >= self.high, 1.0, chance)))
 
     @cached_property
-    def crossing(self) -> Int64:
-        """Where D crosses 0, as the straight line between the two places around it tells."""
-        return np.asarray(np.rint(crossing_of(self._places, self._picture)[0]).astype(np.int64))
-
-    @cached_property
     def _windows(self) -> tuple[Int64, Int64]:
         """Windows to choose from: around where D crosses 0, and with an end that was looked at."""
-        places, off, target, parts = self._places, self._off, self.target, np.arange(PARTS + 1)[:, None]
-        nearest = places[1 + np.abs(off[1:-1]).argmin(axis=0), self._columns] if len(places) > 2 else self.crossing
-        around = [each - (target.last(each) - each) * parts // PARTS for each in (self.crossing, nearest)]
+        picture, parts = self.picture, np.arange(PARTS + 1)[:, None]
+        places, target, nearest = picture.places, picture.target, picture.crossing
+        if len(places) > 2:
+            nearest = places[1 + np.abs(picture.known.off[1:-1]).argmin(axis=0), picture.columns]
+        around = [each - (target.last(each) - each) * parts // PARTS for each in (picture.crossing, nearest)]
         ends = places[:-1]
         low = np.vstack([self.low[None], *around, ends, 2 * ends - target.last(ends)])
-        low = np.clip(low, self.low, np.maximum(self._last - 1, self.low))
+        low = np.clip(low, self.low, np.maximum(picture.last - 1, self.low))
         return low, np.minimum(target.last(low), self.high)
-
-    def _row(self, place: Int64, told: _Told) -> Int64:
-        """Return the rows of the ladder at thresholds; -1 where none was looked at."""
-        if not len(self.ladder.thresholds):
-            return np.full(place.shape, -1)
-        row = np.minimum(told.after, len(self.ladder.thresholds) - 1)
-        found = told.here & (told.after == row) & self._seen[row, self._columns]
-        return np.where(found & (self.ladder.thresholds[row, self._columns] == place), row, -1)
 
     @cached_property
     def _shown(self) -> tuple[Float64, Float64]:
         """What was won that the quantile is past all leaves up to each place, and before all from there on."""
-        return still_inside(self.ladder, self.low, self.high)
+        return still_inside(self.picture.ladder, self.low, self.high)
 
-    def _cost(self, side: int, place: Int64, told: _Told) -> Float64:
+    def _cost(self, side: int, place: Int64, told: ToldRank) -> Float64:
         """Return what is likely to be needed, at one end of windows, to prove it; nothing where it is proved."""
-        columns, known = self._columns, self.known
-        row = self._row(place, told)
-        segment = np.minimum(told.after + (told.here if side > 0 else 0), len(self.ladder.thresholds))
+        columns, known = self.picture.columns, self.known
+        row = self.picture.row(told)
+        segment = np.minimum(told.after + (told.here if side > 0 else 0), len(self.picture.ladder.thresholds))
         wins = self.odds - self._shown[0 if side < 0 else 1][segment, columns]
         held, gained = np.zeros(place.shape), np.zeros(place.shape)
         if len(known.information):
@@ -338,12 +216,12 @@ class Windows:
         """Return the clear places on both sides of where D crosses 0, and between them one that is known well enough
         and one that is not (rows of the ladder; -1 for none).
         """
-        thresholds, columns = self.ladder.thresholds, self._columns
+        thresholds, columns = self.picture.ladder.thresholds, self.picture.columns
         if not len(thresholds):
             none = np.full(len(columns), -1)
             return self.low, self.high, none, none
-        off, information = self._off[1:-1], 1 / self._variance[1:-1]
-        inside = self._seen & (thresholds > self.low) & (thresholds < self.high)
+        off, information = self.picture.known.off[1:-1], 1 / self.picture.known.variance[1:-1]
+        inside = self.picture.seen & (thresholds > self.low) & (thresholds < self.high)
         clear = inside & (np.abs(off) * np.sqrt(information) >= CLEAR)
         left = np.where(clear & (off < 0), thresholds, self.low).max(axis=0)
         right = np.where(clear & (off > 0), thresholds, self.high).min(axis=0)
@@ -357,42 +235,42 @@ class Windows:
 
     def _search(self, left: Int64, right: Int64, again: Int64, ends: Float64) -> tuple[Int64, Float64]:
         """Return another look at a place that is not known well enough, or a first one between two that are clear."""
-        columns, floor = self._columns, (START / self.rows) ** 2
-        below, above = (self._told(each[None]).off[0] for each in (left, right))
+        columns, floor = self.picture.columns, (START / self.picture.rows) ** 2
+        below, above = (self.picture.told(each[None]).off[0] for each in (left, right))
         span = np.maximum(above - below, 1.0)
         part = np.where(span < STRAIGHT * ends, np.clip(-below / span, LEAST_PART, 1 - LEAST_PART), 0.5)
         place = left + np.maximum(np.rint((right - left) * part).astype(np.int64), 1)
         place = np.clip(place, left + 1, np.maximum(right - 1, left + 1))
-        place = np.minimum(place, np.maximum(self._last - 1, 0))
+        place = np.minimum(place, np.maximum(self.picture.last - 1, 0))
         information = np.maximum(np.minimum(SPAN / span**2, RIPE / ends**2), floor)
-        if len(self.ladder.thresholds):
+        if len(self.picture.ladder.thresholds):
             again = np.where(again >= 0, self._less_known(again), again)
-            row = np.where(again >= 0, again, self._row(place[None], self._told(place[None]))[0])
+            row = np.where(again >= 0, again, self.picture.row(self.picture.told(place[None]))[0])
             at = np.maximum(row, 0)
-            place = np.where(row >= 0, self.ladder.thresholds[at, columns], place)
-            more = np.maximum(GROWTH * self.ladder.information[at, columns], floor)
+            place = np.where(row >= 0, self.picture.ladder.thresholds[at, columns], place)
+            more = np.maximum(GROWTH * self.picture.ladder.information[at, columns], floor)
             information = np.where(row >= 0, more, information)
         return place, information
 
     def _less_known(self, row: Int64) -> Int64:
         """Return these rows of the ladder, or those of places beside them that are known less, and are not clear."""
-        information, columns = self.ladder.information, self._columns
+        information, columns = self.picture.ladder.information, self.picture.columns
         least, found = information[row, columns] / BEHIND, row
         for beside in (row - 1, row + 1):
             at = np.clip(beside, 0, len(information) - 1)
             held = information[at, columns]
-            clear = np.abs(self._off[at + 1, columns]) * np.sqrt(held) >= SURELY
+            clear = np.abs(self.picture.known.off[at + 1, columns]) * np.sqrt(held) >= SURELY
             worse = (held > 0) & (held < least) & ~clear
             least, found = np.where(worse, held, least), np.where(worse, at, found)
         return np.asarray(found)
 
     def _proof(self, place: Int64, cost: Float64) -> tuple[Int64, Float64]:
         """Return a look that is to prove an end: a first one, or another one."""
-        row = self._row(place[None], self._told(place[None]))[0]
+        row = self.picture.row(self.picture.told(place[None]))[0]
         held = np.zeros(len(place))
         if len(self.known.information):
-            held = np.where(row >= 0, self.known.information[np.maximum(row, 0), self._columns], 0.0)
-        first = np.maximum(FIRST / NEW * cost, (START / self.rows) ** 2)
+            held = np.where(row >= 0, self.known.information[np.maximum(row, 0), self.picture.columns], 0.0)
+        first = np.maximum(FIRST / NEW * cost, (START / self.picture.rows) ** 2)
         return place, np.where(held > 0, np.clip(cost, LEAST_STEP * held, MOST_STEP * held), first)
 
     def _least(self, left: Int64, right: Int64, ends: Float64, wide: Int64) -> tuple[Float64, Float64]:
@@ -400,10 +278,10 @@ class Windows:
 
         Far from it most rows between clear places may lie at its ends, fewer where there is room for many windows.
         """
-        below, above = (self._told(each[None]) for each in (left, right))
+        below, above = (self.picture.told(each[None]) for each in (left, right))
         noise = np.sqrt(below.variance[0]) + np.sqrt(above.variance[0])
         rise = np.maximum(above.off[0] - below.off[0] + noise, _EXACT)
-        alone = (self.low >= 0) | (self.high < self._last)
+        alone = (self.low >= 0) | (self.high < self.picture.last)
         many = np.maximum((right - left) / wide, 1.0)
         far = np.where(alone, rise, rise / 2) / many**CROWDED
         near = np.minimum(HOPE * ends + noise / 4, rise / 2)

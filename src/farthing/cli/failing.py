@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 from typer.core import TyperGroup
-from typer.exceptions import TyperException
 
 from farthing.advice import Face, told
 from farthing.errors import FarthingError, InvalidOption, TargetMissed
@@ -16,8 +15,11 @@ from farthing.errors import FarthingError, InvalidOption, TargetMissed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 _JSON: Final = "--json"
+
+_Misuse: Final = cast("type[Exception]", typer.BadParameter.__base__)
+"""What the library raises for words that fit no command; it has no public name in all of its versions."""
+
 _HELP: Final = "NoArgsIsHelpError"
 """What the library raises where a group of commands is named alone: its help is printed."""
 
@@ -66,7 +68,7 @@ def _worded(*, as_json: bool) -> Iterator[None]:
     wrong = None
     try:
         yield
-    except TyperException as error:
+    except _Misuse as error:
         if type(error).__name__ == _HELP:
             raise
         wrong = error
@@ -75,7 +77,7 @@ def _worded(*, as_json: bool) -> Iterator[None]:
             raise _misused(wrong)
 
 
-def _misused(error: TyperException) -> InvalidOption:
+def _misused(error: Any) -> InvalidOption:
     """Return what is said of words that fit no command."""
     context = getattr(error, "ctx", None)
     command = " ".join(["farthing", *(context.command_path.split()[1:] if context else ())])

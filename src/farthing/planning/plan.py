@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 from farthing.privacy.words import said, state
 from farthing.query import outward
+from farthing.rounding import digits_up
 from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class Plan(Tabular, Generic[P_co]):
     @property
     def _near(self) -> str:
         """The absolute target that the cap would reach, in words."""
-        return f"absolute={_rounded_up(self.half_width):.6g} fits this cap"
+        return f"absolute={digits_up(self.half_width):.6g} fits this cap"
 
     @property
     def _depends(self) -> str:
@@ -232,7 +233,7 @@ class Plan(Tabular, Generic[P_co]):
             return "nothing is left to ask with"
         if not math.isfinite(width):
             return 'a wider target may fit; cap="all" stops at what is left'
-        return f"at +/-{_rounded_up(width):,.6g} ({self.confidence:.4g}) it would fit"
+        return f"at +/-{digits_up(width):,.6g} ({self.confidence:.4g}) it would fit"
 
     @property
     def affordable(self) -> float:
@@ -311,11 +312,3 @@ def _shown(x: float | None) -> str:
 def _number(x: float) -> str:
     """Return a number with few digits."""
     return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
-
-
-def _rounded_up(x: float) -> float:
-    """Return a number of two digits that is >= x, for a target that would fit."""
-    if x <= 0 or not math.isfinite(x):
-        return x
-    step = 10.0 ** (math.floor(math.log10(x)) - 1)
-    return math.ceil(x / step) * step

@@ -146,7 +146,8 @@ QuantilePricing: TypeAlias = QuantileBisectionPricing | QuantileChoicePricing | 
 
 
 def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan[QuantilePricing]:
-    """Return the plan of a quantile, given what stands of it."""
+    """Return the plan of a quantile, given what stands of it; refuse a target that no values meet."""
+    refuse_too_fine(frame)
     if frame.budget.currency is Pure and (frame.target is not None or frame.ranks[0] is not None):
         return plan_quantile_chains(frame, standing)
     pricing = _pricing(frame, standing)
@@ -204,7 +205,6 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
             next_step="rank=0.01",
         )
     asked = goal_of(aggregate, query.max_rows, rank)
-    refuse_too_fine(frame, asked)
     relative, absolute = (0.0, 0.0) if target is None else (target.relative, target.absolute)
     cap = frame.cap or frame.remaining
     if named:

@@ -14,7 +14,7 @@ from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import highest_level, worst_cost
 from farthing.mechanisms.laplace import MOST_FARTHINGS
-from farthing.planning.quantile_sought import QuantileSought, goal_of, refuse_too_fine
+from farthing.planning.quantile_sought import QuantileSought, goal_of
 from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Quantile
 
@@ -91,7 +91,7 @@ def plan_quantile_chains(frame: Frame, standing: QuantileStanding) -> Plan[Quant
     """Return the plan of a quantile under a pure budget, given what stands of it.
 
     Raises:
-        InvalidTarget: a rank and a value are asked for at once, or a value more finely than values are told apart.
+        InvalidTarget: a rank and a value are asked for at once.
         InvalidBounds: one unit may move more rows than the price allowed can hide.
     """
     pricing = _pricing(frame, standing)
@@ -128,7 +128,6 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileChainsPricing:
     query, aggregate = frame.query, frame.query.aggregate
     assert isinstance(aggregate, Quantile)  # noqa: S101  # callers plan quantiles
     asked = goal_of(aggregate, query.max_rows, frame.ranks[0])
-    refuse_too_fine(frame, asked)
     relative, absolute = (0.0, 0.0) if frame.target is None else (frame.target.relative, frame.target.absolute)
     if asked.rank and frame.target is not None:
         raise InvalidTarget(

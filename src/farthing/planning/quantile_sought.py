@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,8 @@ import numpy as np
 from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.accuracy.quantile_value import ValueTarget, within
 from farthing.errors import InvalidTarget
+from farthing.query.aggregates import Quantile
+from farthing.rounding import digits_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from farthing.accuracy.quantile_bisection import QuantileState
     from farthing.accuracy.quantile_trail import Trail
     from farthing.planning.frame import Frame
-    from farthing.query.aggregates import Quantile
 
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
@@ -35,24 +35,21 @@ def goal_of(aggregate: Quantile, max_rows: int, rank: float | None) -> QuantileG
     return QuantileGoal(one.q, one.lower, one.upper, one.leaves_log2, max_rows, rank or 0.0, one.whole)
 
 
-def refuse_too_fine(frame: Frame, asked: QuantileGoal) -> None:
+def refuse_too_fine(frame: Frame) -> None:
     """Refuse a target of the value that no values meet, since they are told apart less finely: public facts show it."""
-    if frame.target is None or asked.rank or frame.spend:
+    aggregate = frame.query.aggregate
+    assert isinstance(aggregate, Quantile)  # noqa: S101  # callers plan quantiles
+    if frame.target is None or frame.ranks[0] is not None or frame.spend:
         return
+    asked = goal_of(aggregate, frame.query.max_rows, None)
     if not ValueTarget(asked, frame.target.relative, frame.target.absolute).reachable:
         raise InvalidTarget(
             "the target is finer than the values that are told apart",
             rule=f"values are told apart on {asked.leaves:,} steps from lower to upper, and no answer is nearer than "
             "half a step; nothing is paid for a target that no group can meet",
             got=f"{frame.goal}, from {asked.lower:g} to {asked.upper:g}, where half a step is {asked.step / 2:.3g}",
-            next_step=f"absolute={_rounded_up(asked.step / 2)}, or bounds that are nearer to each other",
+            next_step=f"absolute={digits_up(asked.step / 2):.6g}, or bounds that are nearer to each other",
         )
-
-
-def _rounded_up(number: float) -> str:
-    """Return a number of two digits that is no smaller."""
-    digit = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return f"{math.ceil(number / digit * (1 - 1e-12)) * digit:.2g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 from farthing.mechanisms.gaussian import MOST_GRAINS
 from farthing.privacy.words import said, state
 from farthing.query import outward
+from farthing.rounding import digits_up
 from farthing.tabular import Lines
 
 if TYPE_CHECKING:
@@ -219,8 +220,8 @@ class BaseReleasePlan(Lines):
         if not math.isfinite(largest):
             return "a wider target may fit"
         if self.goal.absolute is None:
-            return f"rms={_rounded_up(mean):.6g} would fit"
-        return f"absolute={_rounded_up(self.goal.critical * largest):.6g} would fit"
+            return f"rms={digits_up(mean, 3):.6g} would fit"
+        return f"absolute={digits_up(self.goal.critical * largest, 3):.6g} would fit"
 
     @property
     def prices(self) -> list[dict[str, Any]]:
@@ -307,9 +308,3 @@ def raised(held: Float64, shares: Float64, top: float, low_side: Callable[[Float
 def total_of(grains: Float64) -> int:
     """Return the sum of grains, exactly."""
     return sum(map(int, grains.tolist()))
-
-
-def _rounded_up(x: float) -> float:
-    """Return a number of three digits that is >= x."""
-    step = 10.0 ** (math.floor(math.log10(x)) - 2)
-    return math.ceil(x / step) * step

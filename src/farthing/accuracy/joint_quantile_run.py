@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from farthing.accuracy.quantile_rank_run import HOPELESS, RankRun
+from farthing.accuracy.quantile_rank_run import HOPELESS, NOISES, RankRun, next_count
 from farthing.accuracy.quantile_trail import Trail
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS
 
@@ -188,8 +188,11 @@ class JointRun:
 
     def _count(self, wanted: NextLooks, at: Int64, measure_count: MeasureCount) -> None:
         """Count the rows of groups, for all that is looked for there."""
-        grains = np.where(wanted.open[at], wanted.counted[at], 0).max(axis=1, initial=0)
-        grains = np.minimum(grains, self.plan.cap_grains - self.paid[at])
+        usual = np.where(wanted.open[at], wanted.counted[at], 0).max(axis=1, initial=0)
+        per_grain = self.plan.plans[0].count_per_grain
+        held = np.round(np.max([run.counted[at] for run in self.runs], axis=0) / per_grain)
+        tells = self.plan.cap_grains * float(GRAIN) / (HOPELESS * self.plan.price * per_grain / NOISES**2)
+        grains = np.minimum(next_count(held, usual, tells).astype(np.int64), self.plan.cap_grains - self.paid[at])
         self._stop(at[grains <= 0])
         at, grains = at[grains > 0], grains[grains > 0]
         if at.size:

@@ -58,10 +58,16 @@ CLEARLY: Final = 2.2
 """Rows are roughly known when there are this many times their noise."""
 
 AHEAD: Final = 3
-"""Until then, each count has this many times the grains of all before."""
+"""Until then, each count has this many times the grains of all before,"""
+
+SLOWLY: Final = 0.5
+"""and this many times from where a group without rows would have been given up."""
 
 HOPELESS: Final = 8.0
-"""A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
+"""A group is given up where even this information, times the squared slack, with its count, costs more than its cap,"""
+
+NOISES: Final = 1.5
+"""for a count that is so many of its noises larger than what was measured."""
 
 UP: Final = 1 + 1e-9
 """What is needed is told higher by this, past what rounding takes."""
@@ -313,16 +319,24 @@ class RankRun:
     def _rough(self, at: Int64, ahead: int = AHEAD) -> Float64:
         """Return the grains of the next count of groups whose rows are not known yet."""
         held = np.round(self.counted[at] / self.plan.count_per_grain)
-        return np.maximum(ahead * held, min(FIRST_GRAINS, max(self.plan.cap_grains // 8, 1)))
+        usual = np.maximum(ahead * held, min(FIRST_GRAINS, max(self.plan.cap_grains // 8, 1)))
+        return usual if self.plan.spend else next_count(held, usual, self._tells_none)
+
+    @property
+    def _tells_none(self) -> float:
+        """The grains of a count by which a group is given up that seems to have no rows."""
+        plan = self.plan
+        by_one = HOPELESS * plan.beside_count * plan.count_per_grain / (NOISES * plan.asked.slack) ** 2
+        return plan.cap_grains * plan.per_grain / by_one
 
     def _clear(self, at: Int64) -> Flags:
         """Return which groups' rows stand out from the noise."""
         return np.asarray(self.total[at] > CLEARLY * np.sqrt(self.counted[at]))
 
     def most_rows(self, at: Int64) -> Float64:
-        """Return the rows of groups as far as the count tells, and two of its noises more; NaN before any."""
+        """Return the rows of groups as far as the count tells, and `NOISES` more; NaN before any."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.maximum(self.total[at] / self.counted[at], 0) + 2 / np.sqrt(self.counted[at]))
+            return np.asarray(np.maximum(self.total[at] / self.counted[at], 0) + NOISES / np.sqrt(self.counted[at]))
 
     def _hopeless(self, at: Int64) -> Flags:
         """Return which groups are too small for their target, as far as the count tells."""
@@ -364,6 +378,17 @@ def started(
         "most": none - 1, "depth": none.copy(), "middle": none.copy(), "places": Places.none(groups),
         "aside": Places.none(groups), "counted": nothing.copy(), "total": nothing.copy(),
     }  # fmt: skip
+
+
+def next_count(held: Float64, usual: Float64, tells: float) -> Float64:
+    """Return the grains of the next count: as usual, but no more than tells of groups that they have no rows, or, once
+    that was counted, little more than that.
+
+    >>> next_count(np.array([16.0, 80.0, 100.0]), np.array([48.0, 240.0, 300.0]), 99.5).tolist()
+    [48.0, 20.0, 50.0]
+    """
+    enough = np.ceil(tells * UP)
+    return np.asarray(np.where(held < enough, np.minimum(usual, enough - held), np.ceil(SLOWLY * held)))
 
 
 def surely(grains: Int64) -> Float64:

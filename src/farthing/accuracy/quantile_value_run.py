@@ -41,7 +41,7 @@ CLEARLY: Final = 3.0
 AHEAD: Final = 1
 """Until then each next look counts with so many times the grains of all before it."""
 
-HOPEFUL: Final = 1.25
+HOPEFUL: Final = 0.8
 """Until then a group is given up where so many noises more than what was counted could not be enough."""
 
 BESIDE: Final = 0.03
@@ -135,6 +135,12 @@ class ValueRun(RankRun):
         self.aims[at] = np.where(cheaper, 0, found.side)
         place = np.where(cheaper, ranks.place, found.place)
         return (place, np.where(cheaper, ranks.information, found.information)), counted | (cheaper & ranks.bets)
+
+    @property
+    def _tells_none(self) -> float:
+        """The grains of a count by which a group is given up that seems to have no rows."""
+        by_one = 8 * USUAL * self.plan.count_per_grain / HOPEFUL**2
+        return self.plan.cap_grains * self.plan.per_grain / (by_one + self.plan.per_grain)
 
     def _behind(self, at: Int64) -> Float64:
         """Return the grains by which the count is behind the places: one that was too high is found out so."""

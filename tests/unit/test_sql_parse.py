@@ -13,6 +13,7 @@ from farthing.errors import UnsupportedQuery
 from farthing.query import Schema, Type, counting
 from farthing.query.expressions import And, Column, Compare, In, IsNull, Literal, Not, Operator
 from farthing.sql import parse, parse_predicate
+from farthing.sql.instead import NEVER
 
 SCHEMA = Schema.of(
     {
@@ -223,9 +224,28 @@ def test_everything_else_is_refused_by_name(text, construct, position):
 
 
 def test_neighbours_are_named():
-    """An unknown column names the nearest one."""
-    with pytest.raises(UnsupportedQuery, match="did you mean 'dest'"):
+    """An unknown column names the nearest one, and the rule that it breaks."""
+    with pytest.raises(UnsupportedQuery, match="rule: a question names columns .* did you mean 'dest'"):
         read("SELECT dst, COUNT(*) FROM flights GROUP BY dst")
+
+
+@pytest.mark.parametrize("name", sorted({*NEVER} - {"GROUPING", "GROUPING_ID"}))
+def test_what_to_write_instead_is_said_of_every_function_that_has_no_place(name):
+    """Also of aggregates that others have: none is taken for a function whose name is like it."""
+    with pytest.raises(UnsupportedQuery) as caught:
+        read(f"SELECT {name}(month) FROM flights")
+
+    assert caught.value.next_step == NEVER[name]
+    assert "lists" in caught.value.rule or "listed" in caught.value.rule
+
+
+@pytest.mark.parametrize(("written", "meant"), [("AVGG", "AVG"), ("MEDAIN", "MEDIAN"), ("BIT_AND", None), ("ENTROPY", None)])
+def test_a_function_is_named_that_was_nearly_written(written, meant):
+    """Names that are less alike mean something else."""
+    with pytest.raises(UnsupportedQuery) as caught:
+        read(f"SELECT {written}(month) FROM flights")
+
+    assert caught.value.next_step == (f"did you mean {meant}?" if meant else "look for one of that list that will do")
 
 
 @pytest.mark.parametrize(

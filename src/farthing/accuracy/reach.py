@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices
     from farthing.accuracy.statistics import Statistic
 
-FUTILE_SHARE: Final = 0.02
+FUTILE_SHARE: Final = 0.3
 """The part of beta with which a look gives up a group that would be within its targets if noise were nought."""
 
 GIVING_UP: Final = (64, 32, 24, 16, 12, 8, 6, 4, 3, 2)

@@ -32,7 +32,7 @@ class Rows:
         return "count(*)" if self.value is None else f"count({self.value.canonical()})"
 
     def __str__(self) -> str:
-        return "rows" if self.value is None else f"rows with a {self.value}"
+        return "rows" if self.value is None else f"rows with {self.value}"
 
     def sensitivity(self, max_rows: int) -> int:
         """Return the most that one unit adds to one group."""

@@ -7,12 +7,16 @@ import json
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+COLUMNS: Final = "a question names columns of its tables"
+"""The rule that an unknown column breaks."""
 
 
 class Type(StrEnum):
@@ -84,6 +88,6 @@ class Schema:
         raise UnsupportedQuery(
             f"unknown column {column!r}",
             construct="unknown column",
-            rule="a question names columns of its table",
+            rule=COLUMNS,
             next_step=f"did you mean {near[0]!r}?" if near else "the columns are " + ", ".join(self.names[:20]),
         )

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def describe(query: Query) -> str:
     """Return a question in words, for people and for the ledger's history."""
-    by = f" BY {', '.join(query.by)} [{query.groups:,} groups]" if query.by else ""
+    many = "1 group" if query.groups == 1 else f"{query.groups:,} groups"
+    by = f" BY {', '.join(query.by)} [{many}]" if query.by else ""
     where = f" WHERE {query.where}" if query.where is not None else ""
     part = f" [part {query.part}]" if query.part is not None else ""
     asked = ", ".join(f"{output.aggregate} AS {output.name}" for output in query.outputs)

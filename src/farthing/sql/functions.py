@@ -391,6 +391,11 @@ _SPECIAL: Final[dict[str, Callable[[NodeReader, Any, str], Scalar]]] = {
 NAMES: Final = frozenset({*_PLAIN, *_SPECIAL, "CASE", "IF", "CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM"})
 """Every function that is understood."""
 
+LISTED: Final = "a question has the functions that are listed in docs/reference/sql.md, and no others"
+"""The rule that any other function breaks."""
+
+_ALIKE: Final = 0.75  # names that are less alike mean something else
+
 
 def instead(reader: NodeReader, node: Node) -> Exception:
     """Return the refusal of a node, by the name SQL has for it, and what to write instead of it."""
@@ -402,12 +407,12 @@ def instead(reader: NodeReader, node: Node) -> Exception:
     if name in AGGREGATES:
         return refuse(f"aggregate {name} in {reader.where}", "aggregates come last: in the SELECT list", node)
     if name in NEVER:
-        return refuse(f"function {name}", NEVER[name], node)
+        return refuse(f"function {name}", NEVER[name], node, rule=LISTED)
     if name:
-        near = get_close_matches(name[:40], sorted(NAMES | AGGREGATES), n=1)
+        near = get_close_matches(name[:40], sorted(NAMES | AGGREGATES), n=1, cutoff=_ALIKE)
         written = str(node.name) if kind == "Anonymous" else name
-        advice = f"did you mean {near[0]}?" if near else "the functions are listed in docs/reference/sql.md"
-        return refuse(f"function {written[:60]}", advice, node)
+        advice = f"did you mean {near[0]}?" if near else "look for one of that list that will do"
+        return refuse(f"function {written[:60]}", advice, node, rule=LISTED)
     if hasattr(node, "expression") and hasattr(node, "left"):
         return refuse(f"operator {kind}", "the operators are + - * / // % ^ ||, comparisons, AND, OR and NOT", node)
     return refuse(kind, "write columns, constants, operators and functions", node)

@@ -6,6 +6,10 @@ from typing import Final
 
 _CHANCE: Final = "leave chance out: asking again would give another answer"
 _NOW: Final = "write the moment: DATE '2013-01-31' or TIMESTAMP '2013-01-31 10:00:00'"
+_ONE_ROW: Final = "no value of one row is told: ask for a count by group, or for a quantile"
+_ONE_DECIDES: Final = "one row would decide it: write COUNT_IF(condition), and compare it with COUNT(*)"
+_COMMON: Final = "write SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 1"
+_SHAPE: Final = "ask for several quantiles: they tell the shape"
 _FILES: Final = "a question reads the protected table, and nothing else"
 
 NEVER: Final[dict[str, str]] = {
@@ -18,6 +22,17 @@ NEVER: Final[dict[str, str]] = {
         ("READ_CSV", "READ_CSV_AUTO", "READ_PARQUET", "READ_JSON", "READ_TEXT", "READ_BLOB", "GLOB", "GETENV",
          "PG_READ_FILE", "CURRENT_SETTING", "CURRENT_USER", "VERSION", "QUERY", "PG_SLEEP"), _FILES,
     ),
+    **dict.fromkeys(
+        ("ANY_VALUE", "ARBITRARY", "FIRST", "LAST", "LIST", "ARRAY_AGG", "STRING_AGG", "GROUP_CONCAT", "LISTAGG",
+         "ARG_MIN", "ARG_MAX", "MIN_BY", "MAX_BY"), _ONE_ROW,
+    ),
+    **dict.fromkeys(("BOOL_AND", "BOOL_OR", "EVERY", "LOGICAL_AND", "LOGICAL_OR"), _ONE_DECIDES),
+    **dict.fromkeys(("MODE", "TOP_K", "APPROX_TOP_K", "APPROX_TOP_COUNT"), _COMMON),
+    **dict.fromkeys(("MAD", "IQR", "KURTOSIS", "SKEWNESS"), _SHAPE),
+    "PRODUCT": "write SUM(LN(x))",
+    "GEOMEAN": "write AVG(LN(x))",
+    "HISTOGRAM": "write SELECT FLOOR(x / 10) AS bin, COUNT(*) ... GROUP BY bin",
+    "RANGE": "write MIN(x) and MAX(x)",
     "LOG": "write LN(x) or LOG10(x): dialects differ on what LOG is",
     "LOG2": "write LN(x) / LN(2)",
     **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "CHARINDEX"), "write CONTAINS(text, part)"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from farthing.query.expressions import Column, Scalar
 from farthing.query.rounding import UNROUNDED
-from farthing.query.schema import Schema
+from farthing.query.schema import COLUMNS, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,4 +133,4 @@ class Names:
         advice = f"did you mean {near[0]!r}?" if near else "the columns are " + ", ".join(names[:20])
         if node.this.args.get("quoted"):
             advice += "; texts are written in single quotes"
-        return source.refuse("unknown column", advice, node, got=wanted[:100])
+        return source.refuse("unknown column", advice, node, got=wanted[:100], rule=COLUMNS)

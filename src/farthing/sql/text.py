@@ -67,19 +67,21 @@ class SqlText:
         *,
         at: int | None = None,
         got: object = "",
+        rule: str = RULE,
     ) -> UnsupportedQuery:
         """Return the refusal of a construct, by name and with its place: an offset, a keyword or a node."""
         position = self.position(node, word) if at is None else self.at(at)
-        return self._error(construct, position, next_step=next_step, got=got)
+        return self._error(construct, position, next_step=next_step, got=got, rule=rule)
 
     def unreadable(self, description: str, offset: tuple[int, int] | None) -> UnsupportedQuery:
         """Return the refusal of text that is not SQL."""
-        return self._error("syntax", offset, got=description, next_step="look at that place, and just before it")
+        advice = "look at that place, and just before it"
+        return self._error("syntax", offset, got=description, next_step=advice, rule=RULE)
 
     def _error(self, construct: str, position: tuple[int, int] | None, **facts: Any) -> UnsupportedQuery:
         """Return a refusal with its place in words and as a field."""
         what = "unreadable SQL" if construct == "syntax" else f"refused: {construct}"
-        return UnsupportedQuery(what + place(position), construct=construct, position=position, rule=RULE, **facts)
+        return UnsupportedQuery(what + place(position), construct=construct, position=position, **facts)
 
     @contextmanager
     def located(self, node: Node) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from inspect import signature
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,8 @@ def refused(kind, ask):
     {"absolute": 50, "cap": "all", "max_epsilon": 1},
     {"absolute": 50, "on_miss": "ignore"},
     {"absolute": 50, "progress": 3},
-    {"absolut": 50},
+    *({"absolute": 50, name: "yes"} for name in ("simultaneous", "together", "nonnegative")),
+    {"absolut": 50}, {"absolute": 50, "max_groups": 1},
 ], ids=repr)  # fmt: skip
 def test_targets(session, how):
     """No target and no loss, impossible ones, ones of the wrong type, options that do not exist."""
@@ -120,6 +122,51 @@ def test_the_nearest_column_is_named(session):
 def test_wrong_python_types(session, ask):
     """A number for a column, a predicate, a name, SQL or bounds is refused in our own words."""
     refused(FarthingError, lambda: ask(session))
+
+
+WITH_BOUNDS = {
+    "bounds_report": lambda s, **how: s.bounds_report(loss=Gdp(0.1), **how),
+    "correlation": lambda s, **how: s.correlation("x", "x", absolute=0.1, **how),
+    "covariance": lambda s, **how: s.covariance("x", "x", absolute=1, **how),
+    "difference": lambda s, **how: s.difference("k", ("few", "many"), absolute=50, **how),
+    "most_common": lambda s, **how: s.most_common("k", k=1, keys=KEYS, absolute=50, **how),
+    "online": lambda s, **how: s.online(keys=KEYS, absolute=50, queries=3, rows=100, **how),
+    "ranking": lambda s, **how: s.ranking("k", k=1, keys=KEYS, **how),
+    "ratio": lambda s, **how: s.ratio("x", "x", relative=0.1, **how),
+    "slope": lambda s, **how: s.slope("x", "x", absolute=1, **how),
+    "sql": lambda s, **how: s.sql("SELECT SUM(x) FROM data", lower=0, upper=1, absolute=50, **how),
+    "top_k": lambda s, **how: s.top_k("k", k=1, keys=KEYS, within=50, **how),
+}  # fmt: skip
+"""Every method with its own `bounds=`, with all else that it needs."""
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"x": (0, 1)}, 3, "auto", (0, 1), Bounds.auto], ids=["mapping", "number", "text", "pair", "function"]
+)
+@pytest.mark.parametrize("method", WITH_BOUNDS)
+def test_bounds_of_another_type(session, method, bounds):
+    """What is no `Bounds` is refused as that by every method, with or without clamps beside it."""
+    problem = refused(InvalidBounds, lambda: WITH_BOUNDS[method](session, bounds=bounds))
+
+    assert "is not a farthing.Bounds" in problem.what
+    assert "Bounds(" in problem.next_step
+
+
+def test_every_method_with_bounds_is_asked():
+    """The list above is whole."""
+    methods = {name: getattr(Session, name) for name in dir(Session) if name[0] != "_"}
+    assert {*WITH_BOUNDS} == {
+        name for name, each in methods.items() if callable(each) and "bounds" in signature(each).parameters
+    }
+
+
+def test_an_option_of_the_bounds_is_named_as_such(session):
+    """`max_groups=` beside the target belongs into `bounds=`; a typing mistake names the option that was meant."""
+    assert (
+        "bounds=Bounds(max_groups=)"
+        in refused(InvalidTarget, lambda: session.count(absolute=50, max_groups=1)).next_step
+    )
+    assert "absolute=" in refused(InvalidTarget, lambda: session.count(absolut=50)).next_step
 
 
 @pytest.mark.parametrize("where", [

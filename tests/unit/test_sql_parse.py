@@ -225,7 +225,7 @@ def test_everything_else_is_refused_by_name(text, construct, position):
 
 def test_neighbours_are_named():
     """An unknown column names the nearest one, and the rule that it breaks."""
-    with pytest.raises(UnsupportedQuery, match="rule: a question names columns .* did you mean 'dest'"):
+    with pytest.raises(UnsupportedQuery, match=r"rule: a question names columns .* did you mean 'dest'"):
         read("SELECT dst, COUNT(*) FROM flights GROUP BY dst")
 
 
@@ -239,7 +239,9 @@ def test_what_to_write_instead_is_said_of_every_function_that_has_no_place(name)
     assert "lists" in caught.value.rule or "listed" in caught.value.rule
 
 
-@pytest.mark.parametrize(("written", "meant"), [("AVGG", "AVG"), ("MEDAIN", "MEDIAN"), ("BIT_AND", None), ("ENTROPY", None)])
+@pytest.mark.parametrize(
+    ("written", "meant"), [("AVGG", "AVG"), ("MEDAIN", "MEDIAN"), ("BIT_AND", None), ("ENTROPY", None)]
+)
 def test_a_function_is_named_that_was_nearly_written(written, meant):
     """Names that are less alike mean something else."""
     with pytest.raises(UnsupportedQuery) as caught:

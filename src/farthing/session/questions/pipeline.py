@@ -14,7 +14,7 @@ from farthing.session.answering import mixed_question
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
 from farthing.session.core.ceiling import ceiling, require_below_ceiling
-from farthing.session.reading.reader import LATER
+from farthing.session.reading.reader import LATER, named_bounds
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def filled(
         how: its target and price.
         left: what it is known to leave out; see `errors.whole`.
     """
-    bounds = FOR_NOW if isinstance(given, AutoBounds) else given
+    bounds = FOR_NOW if isinstance(given, AutoBounds) else named_bounds(given)
     if "bounds" in left:
         bounds = replace(bounds, max_groups=bounds.max_groups or 1, max_rows=bounds.max_rows or 1)
     if "clamps" in left:

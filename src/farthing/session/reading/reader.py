@@ -274,11 +274,7 @@ class QuestionReader:
 
     def _bounds(self, bounds: object) -> Bounds:
         """Return the bounds of a question."""
-        if bounds is None:
-            bounds = self.bounds
-        if not isinstance(bounds, Bounds):
-            raise _no_bounds(bounds)
-        return bounds
+        return named_bounds(self.bounds if bounds is None else bounds)
 
     def _groupings(self, by: Any) -> tuple[tuple[str, ...], dict[str, Scalar]]:
         """Return the names that are grouped by, and what those are that are not columns."""
@@ -384,6 +380,13 @@ class QuestionReader:
         )
 
 
+def named_bounds(given: object) -> Bounds:
+    """Return bounds that were named; refuse what is none, or would have to be chosen first."""
+    if not isinstance(given, Bounds):
+        raise _no_bounds(given)
+    return given
+
+
 def _no_bounds(given: object) -> InvalidBounds:
     """Return the error of a question whose bounds are none, or would have to be chosen first."""
     if isinstance(given, AutoBounds):
@@ -398,7 +401,7 @@ def _no_bounds(given: object) -> InvalidBounds:
         "bounds is not a farthing.Bounds",
         rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
         got="Bounds.auto, which is a function" if given is Bounds.auto else type(given).__name__,
-        next_step="pass bounds=Bounds(max_groups=5, max_rows=20)",
+        next_step="pass bounds=Bounds(max_groups=5, max_rows=20); Bounds.auto() finds them at a price",
     )
 
 

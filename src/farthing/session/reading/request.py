@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from farthing.accuracy.quantile_ranks import LEAST_RANK
@@ -12,6 +13,7 @@ from farthing.errors import InvalidTarget
 from farthing.planning.relative_count import KINDS
 from farthing.privacy.loss import Booked, Loss
 from farthing.query.aggregates import Quantile, Single, least
+from farthing.query.bounding import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,6 +32,11 @@ ON_MISS: Final = ("return", "drop", "raise", SPEND)
 _INNER: Final = ("shares", "numbers")
 _NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "together", "nonnegative", "on_miss", "share"})
 WIDTHS: Final = ("relative", "absolute", "rank")
+_SWITCHES: Final = {
+    "simultaneous": "holds all numbers of an answer together at the confidence",
+    "together": "holds all answers of a question together at the confidence",
+    "nonnegative": "shows answers below zero as zero",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,23 +311,27 @@ def _refuse_unknown(options: dict[str, object]) -> None:
     known = [name for name in Request.__slots__ if name not in _INNER]
     unknown = sorted(set(options) - set(known))
     if unknown:
+        bounds = [name for name in unknown if name in Bounds.__slots__]
+        near = get_close_matches(unknown[0], known, n=1)
+        advice = f"did you mean {near[0]}=?" if near else "leave it out"
         raise InvalidTarget(
             f"unknown option {', '.join(unknown)}",
-            rule=", ".join(known),
-            next_step="check the spelling",
+            rule="the target and the price are named by " + ", ".join(known),
+            next_step=f"pass bounds=Bounds({', '.join(f'{name}=' for name in bounds)})" if bounds else advice,
         )
 
 
 def _check_terms(asked: Request) -> None:
     """Refuse terms of the wrong kind."""
     _check_losses(asked)
-    if not isinstance(asked.together, bool):
-        raise InvalidTarget(
-            "together is neither true nor false",
-            rule="together=True holds all answers of a question together at the confidence",
-            got=repr(asked.together),
-            next_step="together=True, or leave it out",
-        )
+    for name, meaning in _SWITCHES.items():
+        if not isinstance(getattr(asked, name), bool):
+            raise InvalidTarget(
+                f"{name} is neither true nor false",
+                rule=f"{name}=True {meaning}",
+                got=repr(getattr(asked, name)),
+                next_step=f"{name}=True, or leave it out",
+            )
     if asked.on_miss not in ON_MISS:
         raise InvalidTarget(
             "unknown on_miss", rule=" or ".join(ON_MISS), got=repr(asked.on_miss), next_step="choose one of them"

@@ -12,7 +12,7 @@ from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_pilot import pilot
 from farthing.accuracy.joint_prices import balanced, in_blocks, in_parts
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.statistics import Linear
+from farthing.accuracy.statistics import Linear, RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
 
 KINDS = {"mean": (MEAN,), "variance": (VARIANCE,), "deviation": (DEVIATION,), "five": FIVE}
@@ -136,6 +136,41 @@ def test_groups_somewhat_beyond_the_cap_are_given_up_too(kind, times, most):
     assert state.paid.mean() < most * cap
     assert np.isfinite(state.upper - state.lower).all()
     assert enough.met.all(axis=0).mean() > 0.97
+
+
+@pytest.mark.parametrize("relative", [0.02, 0.1])
+def test_ratios_of_groups_that_hold_nothing_cost_little(relative):
+    """Their interval has no end, and they are given up all the same, once; under a larger cap the others are met, and a
+    sharper target under the same cap costs nothing more.
+    """
+    ratio = (RatioStatistic(0, 1, 0.0, -np.inf, np.inf),)
+    cap = need(ratio, relative)
+    careful, larger = joint(ratio, relative, cap=cap // 10), joint(ratio, relative, cap=2 * cap)
+    before = answered(careful, [0.0] * 100 + [3_000.0] * 100)
+    after = answered(larger, [0.0] * 100 + [3_000.0] * 100, state=before)
+
+    assert not before.met.any()
+    assert np.isfinite(before.upper - before.lower)[0, :100].mean() < 0.1
+    assert before.paid.mean() < 0.25 * careful.cap_grains
+    assert careful.free(before)
+    assert not larger.free(before)
+    assert after.met[0, 100:].mean() > 0.95
+    assert after.paid[:100].mean() < 0.35 * larger.cap_grains
+    sharper = joint(ratio, relative / 2, cap=cap // 10)
+    assert (answered(sharper, [0.0] * 100 + [3_000.0] * 100, state=before).paid[:100] == before.paid[:100]).mean() > 0.9
+
+
+def test_a_question_that_was_answered_is_not_measured_again():
+    """Whatever its claims came to, asked again at the same target and cap it is answered as it was."""
+    ratio = (RatioStatistic(0, 1, 0.0, -np.inf, np.inf),)
+    question = joint(ratio, 0.3, cap=need(ratio, 0.3) // 2)
+    state = answered(question, [3_000.0] * 500)
+    again = answered(question, [3_000.0] * 500, state=state)
+
+    assert not state.met.all()
+    assert question.free(state)
+    assert (again.paid == state.paid).all()
+    assert (again.value == state.value).all()
 
 
 def test_a_cap_may_be_spent_nevertheless():

@@ -155,6 +155,11 @@ class Pivot:
             done=np.ones(groups),
         )
 
+    @property
+    def given_up(self) -> Flags:
+        """bool[groups], which hold only the interval of a group that was given up: nothing goes on from it."""
+        return np.asarray((self.clock > 0) & (self.planned == 0))
+
     def of(self, groups: Ints) -> Pivot:
         """Return that of some groups, in their order."""
         if len(groups) == len(self.clock):

@@ -176,7 +176,7 @@ class JointMeasures:
             return now
         if sharper and now.critical:  # looks that this question does not go on from are a pilot
             now = replace(now, pivot=None, critical=0.0)
-        groups = self._going(now)
+        groups = np.arange(0) if self._answered(state) else self._going(now)
         if not len(groups):
             return self._judged(now, now.lower, now.upper)
         for turn in range(_CLAIMS):
@@ -201,6 +201,13 @@ class JointMeasures:
         named = len(state.promise) == len(self._promise) and any(state.promise[2:]) is not any(self._promise[2:])
         pairs = zip(self._promise, state.promise, strict=False)
         return bool(state.promise) and (named or any(mine < theirs for mine, theirs in pairs))
+
+    def _no_easier(self, state: JointState) -> bool:
+        """Return whether the promise is as sharp as the state's, or sharper, under no larger a cap."""
+        pairs = zip(self._promise, state.promise, strict=False)
+        beta, cap, *widths = ((mine, theirs) for mine, theirs in pairs)
+        sharp = all(mine <= theirs for mine, theirs in (beta, *widths))
+        return sharp and cap[0] >= cap[1] and len(self._promise) == len(state.promise)
 
     def _share(self, number: int) -> float:
         """Return the failure probability of a promise's claim by its number, from 0."""
@@ -338,7 +345,11 @@ class JointMeasures:
         if groups > 1 and state.untouched:  # one is like all
             alike = JointState.nothing(len(state.means), len(state.value), 1)
             return np.arange(groups if len(self._open(alike)) else 0)
-        return self._going(self._current(state))
+        return np.arange(0) if self._answered(state) else self._going(self._current(state))
+
+    def _answered(self, state: JointState) -> bool:
+        """Return whether this very question was answered last: asked again, it is answered as it was."""
+        return state.stages > 0 and state.promise == self._promise
 
     def _going(self, now: JointState) -> Ints:
         """Return the same of a state with verdicts on these targets."""
@@ -352,7 +363,10 @@ class JointMeasures:
             going = going[~looks.left(now.pivot.of(going), room[going])]
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
         beta = self._share(0) if self._sharper(now) else self._next_share(now)
-        price = prices.price(now.means[:, going], now.information[:, going], beta)
+        told = now.means[:, going], now.information[:, going]
+        price = prices.price(*told, beta)
+        if now.pivot is not None:  # an interval without an end is none where a group was given up, and would be again
+            known |= now.pivot.of(going).given_up & prices.beyond(price, *told, room[going])
         if now.pivot is not None and (not now.critical or self._goes_on(now)):  # what claims hold is not bought again
             held = now.pivot.of(going)
             price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)
@@ -371,7 +385,9 @@ class JointMeasures:
         if state.pivot is not None:
             needed = ticks(prices, pivot.guess, pivot.shape, beta)
             most = self.cap_grains / np.maximum(pivot.shape.sum(axis=0), 1)
-            out_of_reach = (needed >= max(OUT, prices.patience) * most) & (pivot.clock > 0) & (not prices.named_loss)
+            out_of_reach = (needed >= max(OUT, prices.patience) * most) & (pivot.clock > 0)
+            out_of_reach = np.where(pivot.given_up, self._no_easier(state), out_of_reach)  # their guess says too little
+            out_of_reach &= not prices.named_loss
             part, planned = self._fresh(state, pivot, needed, most)
         state = replace(state, since=state.stages, promise=self._promise, pivot=pivot)
         room = self.cap_grains - purse.information.sum(axis=0)
@@ -417,6 +433,7 @@ class JointMeasures:
         beta = self._next_share(state)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
         on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
+        on &= ~pivot.given_up
         on &= state.critical == 0  # the errors of looks that have stopped are not normal
         part = np.where(on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)

@@ -131,7 +131,8 @@ class QuantileFound:
         by_rank = self.met & self.by_rank & (0 < self.sought.rank <= asked.rank)
         narrow = within(self.lower, self.upper, asked.relative * _NEARLY, asked.absolute * _NEARLY)
         narrow &= bool(asked.relative or asked.absolute) and self.sought.about_the_same(asked)
-        value = np.where(by_rank, self.value, (self.lower + self.upper) / 2)
+        told = by_rank | (self.met & ~self.by_rank)  # there the value was the middle already, but for rounding
+        value = np.where(told, self.value, (self.lower + self.upper) / 2)
         return QuantileFound(asked, value, self.lower, self.upper, sure & (by_rank | narrow), by_rank)
 
 

@@ -24,7 +24,7 @@ from accuracy.runs import surely_above
 from levels import ALPHA
 from sweeps import sweep
 
-from farthing.accuracy.joint_claims import Pivot
+from farthing.accuracy.joint_pivot import Pivot
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
 from farthing.privacy.unit import PrivacyUnit

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, in_claims, joint, lanes, source, start
 
-from farthing.accuracy.joint_claims import WEIGHTS, WEIGHTS_COARSE, ClaimPurse, Pivot
+from farthing.accuracy.joint_claims import WEIGHTS, WEIGHTS_COARSE, ClaimPurse
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_pilot import pilot
+from farthing.accuracy.joint_pivot import Pivot
 from farthing.accuracy.joint_prices import balanced, in_blocks, in_parts
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.statistics import Linear, RatioStatistic

@@ -1,10 +1,9 @@
 """Several answers from shared measures, each within its own target, at the least cost: pilot, stages, repair.
 
-A *pilot* of a few percent of the price tells roughly what each group holds; it fixes in what proportions the group's
-lanes are measured. Then come a few weighted stages (`claims`), each as long as all before it make it seem right; what
-they claim in the end is claimed at a failure probability of its own. The rare group that is not within its targets
-then makes another claim, at the next one. Both go on from what was claimed before; so does a sharper ask later, which
-is a promise of its own: it pays about the difference.
+A *pilot* of a few percent of the price tells roughly what each group holds; it fixes in what proportions its lanes are
+measured. Then come a few weighted stages (`claims`), each as long as all before it make it seem right; what they claim
+in the end is claimed at a failure probability of its own. The rare group that is not within its targets then makes
+another claim, at the next one. Both go on from what was claimed before; so does a sharper ask later, as a new promise.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim_or_give_up, ticks
+from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, claim_or_give_up, ticks
 from farthing.accuracy.joint_looks import JointLooks, least_critical
 from farthing.accuracy.joint_pilot import pilot
+from farthing.accuracy.joint_pivot import Pivot
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, turns
+from farthing.accuracy.joint_promise import is_no_easier, is_sharper
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.ratio_looks import LATER_SHARE, RatioLooks, goes_on
 from farthing.accuracy.statistics import Linear
@@ -176,7 +177,7 @@ class JointMeasures:
             return now
         if sharper and now.critical:  # looks that this question does not go on from are a pilot
             now = replace(now, pivot=None, critical=0.0)
-        groups = np.arange(0) if self._answered(state) else self._going(now)
+        groups = np.arange(0) if state.answers(self._promise) else self._going(now)
         if not len(groups):
             return self._judged(now, now.lower, now.upper)
         for turn in range(_CLAIMS):
@@ -196,18 +197,7 @@ class JointMeasures:
 
     def _sharper(self, state: JointState) -> bool:
         """Return whether a promise is to be made that the state's present one does not hold."""
-        if not state.stages:
-            return True
-        named = len(state.promise) == len(self._promise) and any(state.promise[2:]) is not any(self._promise[2:])
-        pairs = zip(self._promise, state.promise, strict=False)
-        return bool(state.promise) and (named or any(mine < theirs for mine, theirs in pairs))
-
-    def _no_easier(self, state: JointState) -> bool:
-        """Return whether the promise is as sharp as the state's, or sharper, under no larger a cap."""
-        pairs = zip(self._promise, state.promise, strict=False)
-        beta, cap, *widths = ((mine, theirs) for mine, theirs in pairs)
-        sharp = all(mine <= theirs for mine, theirs in (beta, *widths))
-        return sharp and cap[0] >= cap[1] and len(self._promise) == len(state.promise)
+        return not state.stages or (bool(state.promise) and is_sharper(self._promise, state.promise))
 
     def _share(self, number: int) -> float:
         """Return the failure probability of a promise's claim by its number, from 0."""
@@ -345,11 +335,7 @@ class JointMeasures:
         if groups > 1 and state.untouched:  # one is like all
             alike = JointState.nothing(len(state.means), len(state.value), 1)
             return np.arange(groups if len(self._open(alike)) else 0)
-        return np.arange(0) if self._answered(state) else self._going(self._current(state))
-
-    def _answered(self, state: JointState) -> bool:
-        """Return whether this very question was answered last: asked again, it is answered as it was."""
-        return state.stages > 0 and state.promise == self._promise
+        return np.arange(0) if state.answers(self._promise) else self._going(self._current(state))
 
     def _going(self, now: JointState) -> Ints:
         """Return the same of a state with verdicts on these targets."""
@@ -386,15 +372,14 @@ class JointMeasures:
             needed = ticks(prices, pivot.guess, pivot.shape, beta)
             most = self.cap_grains / np.maximum(pivot.shape.sum(axis=0), 1)
             out_of_reach = (needed >= max(OUT, prices.patience) * most) & (pivot.clock > 0)
-            out_of_reach = np.where(pivot.given_up, self._no_easier(state), out_of_reach)  # their guess says too little
-            out_of_reach &= not prices.named_loss
+            no_easier = is_no_easier(self._promise, state.promise)  # where the guess of a group says little
+            out_of_reach = np.where(pivot.given_up, no_easier, out_of_reach) & (not prices.named_loss)
             part, planned = self._fresh(state, pivot, needed, most)
         state = replace(state, since=state.stages, promise=self._promise, pivot=pivot)
         room = self.cap_grains - purse.information.sum(axis=0)
         affordable = (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)
         going = ((part > 0) | (pivot.done < 1)) & ~out_of_reach & affordable
-        anew = np.flatnonzero(going & (part >= 1))
-        pilot(prices, purse, anew, beta)
+        pilot(prices, purse, np.flatnonzero(going & (part >= 1)), beta)
         second = self._was_steady(state)  # what was told before stands in the place of the second claim
         made = self._bought(state, purse, np.flatnonzero(going), replace(pivot, planned=planned), part)
         return replace(made, stages=made.stages + 1) if second else made
@@ -433,8 +418,7 @@ class JointMeasures:
         beta = self._next_share(state)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
         on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
-        on &= ~pivot.given_up
-        on &= state.critical == 0  # the errors of looks that have stopped are not normal
+        on &= ~pivot.given_up & (state.critical == 0)  # the errors of looks that have stopped are not normal
         part = np.where(on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)
         after = self._bought(state, purse, groups, pivot.copy(), np.maximum(part, _LEAST_PART))

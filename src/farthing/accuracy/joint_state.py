@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from farthing.accuracy.joint_claims import Pivot
+    from farthing.accuracy.joint_pivot import Pivot
     from farthing.accuracy.joint_prices import Flags, Floats, Ints
 
 
@@ -68,3 +68,7 @@ class JointState:
     def paid(self) -> Ints:
         """The grains that a member of each group has paid, int64[groups]."""
         return np.asarray(self.information.sum(axis=0), dtype=np.int64)
+
+    def answers(self, promise: tuple[float, ...]) -> bool:
+        """Return whether it was made for this very promise: asked again, the question is answered as it was."""
+        return self.stages > 0 and self.promise == promise

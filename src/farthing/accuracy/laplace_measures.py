@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.joint_prices import Flags, Floats, Ints, in_blocks
+from farthing.accuracy.joint_promise import is_sharper
 from farthing.accuracy.laplace_intervals import laplace_interval
 from farthing.accuracy.laplace_looks import LaplaceLooks
 from farthing.accuracy.laplace_prices import LaplacePrices
@@ -216,8 +217,7 @@ class LaplaceMeasures(LaplacePrices):
 
     def _sharper(self, state: LaplaceState) -> bool:
         """Return whether more is asked for than was promised last."""
-        named = any(state.promise[2:]) is not any(self._promise[2:])
-        return named or any(mine < theirs for mine, theirs in zip(self._promise, state.promise, strict=True))
+        return is_sharper(self._promise, state.promise)
 
     def _intervals(self, value: Ints, level: Ints, beta: float) -> tuple[Floats, Floats]:
         """Return the intervals of every output at what a chain shows, float64[outputs, groups] twice."""

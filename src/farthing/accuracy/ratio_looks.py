@@ -24,7 +24,8 @@ from farthing.accuracy.reach import ENDS, GIVING_UP, Reach, about_one, judged_at
 from farthing.accuracy.statistics import RatioStatistic
 
 if TYPE_CHECKING:
-    from farthing.accuracy.joint_claims import ClaimPurse, Pivot
+    from farthing.accuracy.joint_claims import ClaimPurse
+    from farthing.accuracy.joint_pivot import Pivot
     from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices
 
 GROWTH: Final = 1.03

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.accuracy.joint_claims import Pivot
+from farthing.accuracy.joint_pivot import Pivot
 from farthing.accuracy.joint_prices import run_of
 from farthing.accuracy.joint_state import JointState
 from farthing.mechanisms.gaussian import GaussianMeasurements

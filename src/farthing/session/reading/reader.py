@@ -401,7 +401,7 @@ def _no_bounds(given: object) -> InvalidBounds:
         "bounds is not a farthing.Bounds",
         rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
         got="Bounds.auto, which is a function" if given is Bounds.auto else type(given).__name__,
-        next_step="pass bounds=Bounds(max_groups=5, max_rows=20); Bounds.auto() finds them at a price",
+        next_step="pass bounds=Bounds(max_groups=5, max_rows=20)",
     )
 
 

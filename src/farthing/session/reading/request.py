@@ -33,9 +33,9 @@ _INNER: Final = ("shares", "numbers")
 _NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "together", "nonnegative", "on_miss", "share"})
 WIDTHS: Final = ("relative", "absolute", "rank")
 _SWITCHES: Final = {
-    "simultaneous": "holds all numbers of an answer together at the confidence",
-    "together": "holds all answers of a question together at the confidence",
-    "nonnegative": "shows answers below zero as zero",
+    "simultaneous": "simultaneous=True holds all numbers of an answer together at the confidence",
+    "together": "together=True holds all answers of a question together at the confidence",
+    "nonnegative": "nonnegative=True shows answers below zero as zero",
 }
 
 
@@ -328,9 +328,9 @@ def _check_terms(asked: Request) -> None:
         if not isinstance(getattr(asked, name), bool):
             raise InvalidTarget(
                 f"{name} is neither true nor false",
-                rule=f"{name}=True {meaning}",
+                rule=meaning,
                 got=repr(getattr(asked, name)),
-                next_step=f"{name}=True, or leave it out",
+                next_step="leave it out to switch it off",
             )
     if asked.on_miss not in ON_MISS:
         raise InvalidTarget(

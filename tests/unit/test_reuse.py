@@ -425,3 +425,32 @@ def test_a_question_asked_twice_is_free_and_answered_alike(kind, budget):
     assert plan.free
     assert not again.paid
     assert first.to_arrow().drop_columns(["paid"]).equals(again.to_arrow().drop_columns(["paid"]))
+
+
+@pytest.mark.parametrize("budget", [Budget(epsilon=40, delta=1e-6), Budget(epsilon=40)], ids=["gdp", "pure"])
+@pytest.mark.parametrize(("select", "how"), [
+    ("SUM(x) / SUM(y) AS a", {"relative": 0.1}),
+    ("COUNT(*) AS a, SUM(x) AS b, AVG(x) AS c, STDDEV(x) AS d", {"relative": 0.2, "absolute": 10}),
+    ("COVAR_POP(x, y) AS a", {"absolute": 2}),
+    ("REGR_SLOPE(y, x) AS a", {"absolute": 0.3}),
+], ids=["ratio", "several", "covariance", "slope"])  # fmt: skip
+def test_a_cap_that_was_far_too_small_leaves_no_trace(select, how, budget):
+    """Asked again with enough, groups are met, and all pay about what they would have paid at once."""
+    group, rng = np.repeat(np.arange(20), 1_500), np.random.default_rng(8)
+    table = pa.table({"k": group, "x": rng.uniform(0, 10, len(group)), "y": rng.integers(0, 11, len(group))})
+    text, currency = f"SELECT k, {select} FROM data GROUP BY k", budget.currency  # no text from outside
+    asked = {"keys": {"k": list(range(20))}, "bounds": ONE_ROW, "lower": 0, "upper": 10, **how}
+    adds_up = 1 if currency is Pure else 2
+
+    def met_and_paid(*caps):
+        """Ask once with each cap; return which groups are met in the end, and what all asks were charged."""
+        with Session(table, budget=budget) as session:
+            answers = [session.sql(text, **asked, cap=cap) for cap in caps]
+            return answers[-1].met.mean(), float(session.spent.value)
+
+    need = met_and_paid("all")[1]
+    enough = currency(2 * need)
+    met, paid = met_and_paid(currency(need / 20), enough)
+
+    assert met > 0.9
+    assert paid**adds_up < 1.75 * met_and_paid(enough)[1] ** adds_up

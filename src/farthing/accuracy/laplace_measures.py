@@ -306,25 +306,31 @@ class LaplaceMeasures(LaplacePrices):
         return in_blocks(fit, *shown, wanted)
 
     def _piloted(self, state: LaplaceState, pilot: Callable[[Ints, Ints], Ints]) -> LaplaceState:
-        """Return the state with a pilot of every group that has none and may pay for one."""
-        lanes = len(self.unit)
+        """Return the state with a pilot of every group that has none and may pay for one.
+
+        One that was cut off before it was clear, by a smaller cap, goes on, and its group has another shape from there on.
+        """
+        lanes, more = len(self.unit), state.pilot.level.sum(axis=0) == 0
         value, level = state.pilot.value.copy(), state.pilot.level.copy()
-        each, last = max(self.least, _FIRST // lanes, self.cap >> _BEGINS), int(self.cap * MOST_PILOT) // lanes
-        going = np.flatnonzero((level.sum(axis=0) == 0) & (last >= self.least) & ~self._whole)
-        while len(going):
-            each = min(each, last)
-            wanted = np.full((lanes, len(going)), each, np.int64)
+        first, last = max(self.least, _FIRST // lanes, self.cap >> _BEGINS), int(self.cap * MOST_PILOT) // lanes
+        if self.places is None and len(cut := np.flatnonzero(~more)):
+            shown = ShownLanes(value[:, cut], level[:, cut])
+            more[cut] = ~(self._clear(shown) | self._beyond(self._price(shown).sum(axis=0)))
+        going = np.flatnonzero(more & (last >= self.least) & ~self._whole)
+        while len(going := going[level[0, going] < last]):
+            wanted = np.repeat(np.clip(2 * level[:1, going], first, last), lanes, axis=0)
             value[:, going], level[:, going] = pilot(wanted, going), wanted
-            if each >= last:
-                break
-            price = self._price(ShownLanes(value[:, going], level[:, going])).sum(axis=0)
-            clear = self._clear(ShownLanes(value[:, going], level[:, going]))
-            enough = (each * lanes >= PILOT * price) & clear
-            enough |= self._beyond(price)
             open_still = np.zeros(level.shape[1], np.bool_)
-            open_still[going[~enough]] = True
-            going, each = np.flatnonzero(self._any(open_still)), 2 * each
-        return replace(state, pilot=ShownLanes(value, level))
+            open_still[going] = ~self._known(ShownLanes(value[:, going], level[:, going]))
+            going = np.flatnonzero(self._any(open_still))
+        shape = np.where(level > state.pilot.level, 0, state.shape)
+        return replace(state, pilot=ShownLanes(value, level), shape=shape)
+
+    def _known(self, shown: ShownLanes) -> Flags:
+        """Return of which groups a pilot says enough: of a price, or that it is beyond what they may pay."""
+        price = self._price(shown).sum(axis=0)
+        enough = (shown.level.sum(axis=0) >= PILOT * price) & self._clear(shown)
+        return np.asarray(enough | self._beyond(price))
 
     def _ladder(self, state: LaplaceState) -> tuple[Floats, Ints, Flags]:
         """Return the level of each group's first rung, its lanes' shape, and whether it is given up.

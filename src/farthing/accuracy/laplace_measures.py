@@ -308,7 +308,7 @@ class LaplaceMeasures(LaplacePrices):
     def _piloted(self, state: LaplaceState, pilot: Callable[[Ints, Ints], Ints]) -> LaplaceState:
         """Return the state with a pilot of every group that has none and may pay for one.
 
-        One that was cut off before it was clear, by a smaller cap, goes on, and its group has another shape from there on.
+        One that a smaller cap cut off before it was clear goes on, and its group has another shape from there on.
         """
         lanes, more = len(self.unit), state.pilot.level.sum(axis=0) == 0
         value, level = state.pilot.value.copy(), state.pilot.level.copy()

@@ -183,3 +183,20 @@ def test_what_is_told_again_of_a_group_that_was_given_up_has_a_share_of_its_own(
         assert state.made.tolist() == [STANDS]
         assert (state.lower[0, 0], state.upper[0, 0]) == (low[0], high[0])
     assert state_of(blob_of(state, (SimpleNamespace(step_log2=0),) * 2))[0].made.tolist() == [STANDS]
+
+
+@pytest.mark.parametrize(("select", "how", "part"), [
+    ("SUM(CLAMP(x, 0, 10)) / SUM(CLAMP(y, 0, 10)) AS r", {"relative": 0.1}, 0.5),
+    ("COUNT(*) AS n, AVG(CLAMP(x, 0, 10)) AS m", {"relative": 0.1, "absolute": {"n": 400, "m": 0}}, 0.5),
+    ("CORR(CLAMP(x, 0, 10), CLAMP(y, 0, 10)) AS r", {"absolute": 0.2}, 0.4),
+    ("COVAR_POP(CLAMP(x, 0, 10), CLAMP(y, 0, 10)) AS r", {"absolute": 2}, 0.3),
+], ids=["ratio", "count and mean", "correlation", "covariance"])  # fmt: skip
+def test_groups_without_rows_pay_a_part_of_their_cap(select, how, part):
+    """Sixty of them, a quarter of it in the mean and less; they are given up by their pilots."""
+    keys, cap = {"g": list(range(3, 63))}, 0.02
+    with Session(TABLE, budget=Budget(epsilon=4)) as session:
+        text = f"SELECT g, {select} FROM data GROUP BY g"  # no text from outside
+        answer = session.sql(text, keys=keys, **how, cap=Pure(cap))
+
+    assert not answer.met.any()
+    assert answer.paid_by_group.mean() < part * cap

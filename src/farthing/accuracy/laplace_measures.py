@@ -39,7 +39,10 @@ PILOT: Final = 0.15
 """A pilot ends when it has cost this part of the price that it predicts,"""
 
 MOST_PILOT: Final = 0.125
-"""or this part of what a group may pay."""
+"""or this part of what a group may pay,"""
+
+DOUBTFUL_PILOT: Final = 0.25
+"""or this one where it tells a price of more than half of that."""
 
 
 RUNG: Final = 1.35
@@ -49,7 +52,7 @@ _TINY: Final = 1e-100
 _UNKNOWN: Final = 1e100
 _RUNGS: Final = 16
 _CAUTION: Final = 1.2  # by how much more than what a pilot predicts the first rung buys
-_SURELY: Final = 2.0  # a group is given up where even a large count would need so many times what it may pay
+_SURELY: Final = 1.2  # a group is given up where even a large count would need so many times what it may pay
 _FIRST: Final = 1 << 20  # farthings of a pilot's first look, at least
 _BEGINS: Final = 14  # it is 2^-14 of the cap: earlier ones, of very wide noise, would take long to draw
 _FITS: Final = 4  # of a price to the intervals that it buys
@@ -312,25 +315,23 @@ class LaplaceMeasures(LaplacePrices):
         """
         lanes, more = len(self.unit), state.pilot.level.sum(axis=0) == 0
         value, level = state.pilot.value.copy(), state.pilot.level.copy()
-        first, last = max(self.least, _FIRST // lanes, self.cap >> _BEGINS), int(self.cap * MOST_PILOT) // lanes
+        first = max(self.least, _FIRST // lanes, self.cap >> _BEGINS)
+        last = np.full(level.shape[1], int(self.cap * MOST_PILOT) // lanes)
         if self.places is None and len(cut := np.flatnonzero(~more)):
             shown = ShownLanes(value[:, cut], level[:, cut])
             more[cut] = ~(self._clear(shown) | self._beyond(self._price(shown).sum(axis=0)))
         going = np.flatnonzero(more & (last >= self.least) & ~self._whole)
-        while len(going := going[level[0, going] < last]):
-            wanted = np.repeat(np.clip(2 * level[:1, going], first, last), lanes, axis=0)
+        while len(going := going[level[0, going] < last[going]]):
+            wanted = np.repeat(np.clip(2 * level[:1, going], first, last[going]), lanes, axis=0)
             value[:, going], level[:, going] = pilot(wanted, going), wanted
-            open_still = np.zeros(level.shape[1], np.bool_)
-            open_still[going] = ~self._known(ShownLanes(value[:, going], level[:, going]))
+            shown = ShownLanes(value[:, going], level[:, going])
+            price, open_still = self._price(shown).sum(axis=0), np.zeros(level.shape[1], np.bool_)
+            open_still[going] = ~((wanted.sum(axis=0) >= PILOT * price) & self._clear(shown) | self._beyond(price))
+            if self.places is None:
+                last[going[price > self.cap / 2]] = int(self.cap * DOUBTFUL_PILOT) // lanes
             going = np.flatnonzero(self._any(open_still))
         shape = np.where(level > state.pilot.level, 0, state.shape)
         return replace(state, pilot=ShownLanes(value, level), shape=shape)
-
-    def _known(self, shown: ShownLanes) -> Flags:
-        """Return of which groups a pilot says enough: of a price, or that it is beyond what they may pay."""
-        price = self._price(shown).sum(axis=0)
-        enough = (shown.level.sum(axis=0) >= PILOT * price) & self._clear(shown)
-        return np.asarray(enough | self._beyond(price))
 
     def _ladder(self, state: LaplaceState) -> tuple[Floats, Ints, Flags]:
         """Return the level of each group's first rung, its lanes' shape, and whether it is given up.

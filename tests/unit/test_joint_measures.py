@@ -161,6 +161,23 @@ def test_ratios_of_groups_that_hold_nothing_cost_little(relative):
     assert (answered(sharper, [0.0] * 100 + [3_000.0] * 100, state=before).paid[:100] == before.paid[:100]).mean() > 0.9
 
 
+def test_which_groups_stay_given_up_follows_from_targets_and_cap_alone():
+    """Whatever they showed: under a larger cap all are measured again, for a sharper target under the same or a smaller
+    cap none is.
+    """
+    ratio = (RatioStatistic(0, 1, 0.0, -np.inf, np.inf),)
+    sizes, cap = [0.0] * 50 + [1_000.0] * 50 + [3_000.0] * 50, need(ratio, 0.1) // 10
+    before = answered(joint(ratio, 0.1, cap=cap), sizes)
+    given_up = before.pivot.given_up
+
+    assert given_up[:50].any()
+    assert given_up[100:].any()
+    for relative, part, measured in ((0.1, 1.5, True), (0.08, 1.5, True), (0.08, 1.0, False), (0.08, 0.9, False)):
+        after = answered(joint(ratio, relative, cap=int(part * cap)), sizes, state=before)
+        more = after.paid[given_up] > before.paid[given_up]
+        assert more.all() if measured else not more.any()
+
+
 def test_a_question_that_was_answered_is_not_measured_again():
     """Whatever its claims came to, asked again at the same target and cap it is answered as it was."""
     ratio = (RatioStatistic(0, 1, 0.0, -np.inf, np.inf),)

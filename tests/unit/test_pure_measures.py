@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from farthing.accuracy.laplace_measures import LaplaceMeasures
 from farthing.accuracy.laplace_state import STANDS, LaplaceState
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.errors import OutOfReach
+from farthing.rounding import FARTHING
 from farthing.session.answering.laplace_measures import blob_of, state_of
 
 ROWS = 30_000
@@ -183,6 +185,47 @@ def test_what_is_told_again_of_a_group_that_was_given_up_has_a_share_of_its_own(
         assert state.made.tolist() == [STANDS]
         assert (state.lower[0, 0], state.upper[0, 0]) == (low[0], high[0])
     assert state_of(blob_of(state, (SimpleNamespace(step_log2=0),) * 2))[0].made.tolist() == [STANDS]
+
+
+RATIO = LaplaceMeasures(
+    (RatioStatistic(0, 1, 0.0, -np.inf, np.inf),), ((0.1, 0.0),), 0.05, (1.0, 50.0), (1.0, 1.0), 1 << 40
+)
+
+
+def noisy_chain(seed):
+    """Return what shows a chain of groups of 2,000 rows with a sum of 60,000, and the levels that it was asked for."""
+    rng, asked = np.random.default_rng(seed), []
+
+    def show(levels, at):
+        asked.append((levels.copy(), at.copy()))
+        scales = np.array([[1.0], [50.0]]) / (levels * float(FARTHING))
+        return np.rint(np.array([[2_000.0], [60_000.0]]) + rng.laplace(size=levels.shape) * scales).astype(np.int64)
+
+    return show, asked
+
+
+def test_how_far_a_pilot_goes_on_follows_from_pilots_alone():
+    """Only so is the ladder of each promise fixed, given the pilots: whatever claims showed, pilots and shapes are the
+    same. A pilot that goes on is asked for more than it has shown, and claims never for less.
+    """
+    need = int(np.median(RATIO.run(LaplaceState.nothing(2, 1, 50), noisy_chain(1)[0], noisy_chain(2)[0]).paid))
+    found, shown = [], []
+    for claims in (3, 4):
+        (pilot, piloted), (claim, claimed) = noisy_chain(5), noisy_chain(claims)
+        state = LaplaceState.nothing(2, 1, 50)
+        for cap in (need // 20, need // 2, 2 * need):
+            before, begun = state, (len(piloted), len(claimed))
+            state = replace(RATIO, cap=cap).run(state, pilot, claim)
+            for asked, chain in ((piloted[begun[0] :], "pilot"), (claimed[begun[1] :], "claimed")):
+                held = getattr(before, chain).level
+                assert all((levels > held[:, at]).all() for levels, at in asked)
+            assert (state.paid <= cap).all()
+            found.append((state.pilot.level, state.pilot.value, state.shape))
+        assert ((state.pilot.level > before.pilot.level) & before.claimed.level.any(axis=0)).any()
+        shown.append(before.claimed.value)
+    assert (shown[0] != shown[1]).any()
+    for mine, other in zip(found[:3], found[3:], strict=True):
+        assert all((one == two).all() for one, two in zip(mine, other, strict=True))
 
 
 @pytest.mark.parametrize(("select", "how", "part"), [

@@ -145,7 +145,7 @@ def test_hopeless_groups_are_given_up_early():
 def test_groups_too_small_for_a_value_are_given_up_early():
     """Of 300 groups without rows most pay a part of the cap, none more than it; with `spend` they go on.
 
-    Without the rule they would pay .99 of it, and .2 if counts took more than it takes to see that there are none;
+    Without the rule they would pay .99 of it, and .11 if counts took more than it takes to see that there are none;
     they pay .09, with a deviation of less than .2 a group.
     """
     asked, cap, groups = QuantileGoal(0.5, 0.0, 60.0, leaves_log2=10), 1 << 50, 300
@@ -163,7 +163,7 @@ def test_groups_too_small_for_a_value_are_given_up_early():
     early, late = ran(empty), ran(empty, spend=True)
     assert not early.met.any()
     assert early.paid.max() <= cap
-    assert early.paid.mean() < 0.15 * cap < 0.9 * cap < late.paid.mean()
+    assert early.paid.mean() < 0.1 * cap < 0.9 * cap < late.paid.mean()
     assert ran(large).met.all()
 
 

@@ -348,11 +348,11 @@ class JointMeasures:
         if now.pivot is not None and self._goes_on(now) and (looks := self.looks(now)) is not None:
             going = going[~looks.left(now.pivot.of(going), room[going])]
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
-        beta = self._share(0) if self._sharper(now) else self._next_share(now)
-        told = now.means[:, going], now.information[:, going]
-        price = prices.price(*told, beta)
-        if now.pivot is not None:  # an interval without an end is none where a group was given up, and would be again
-            known |= now.pivot.of(going).given_up & prices.beyond(price, *told, room[going])
+        sharper, told = self._sharper(now), (now.means[:, going], now.information[:, going])
+        price = prices.price(*told, self._share(0) if sharper else self._next_share(now))
+        if now.pivot is not None:  # where a group was given up, and would be again, an interval without an end is known
+            again = is_no_easier(self._promise, now.promise) if sharper else prices.beyond(price, *told, room[going])
+            known |= now.pivot.of(going).given_up & again
         if now.pivot is not None and (not now.critical or self._goes_on(now)):  # what claims hold is not bought again
             held = now.pivot.of(going)
             price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)

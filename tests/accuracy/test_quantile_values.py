@@ -18,10 +18,10 @@ from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_neighbours import LEND, Offset, on_steps, rising
 from farthing.accuracy.quantile_rank_run import UP, surely
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
-from farthing.accuracy.quantile_trail import BEFORE, PAST
+from farthing.accuracy.quantile_trail import BEFORE, PAST, Trail
 from farthing.accuracy.quantile_value import ValueTarget, within
 from farthing.accuracy.quantile_value_bets import Bet, ValueBets
-from farthing.accuracy.quantile_value_run import ValueRun
+from farthing.accuracy.quantile_value_run import AHEAD, CLEARLY, LEAST_AHEAD, ValueRun
 from farthing.accuracy.quantile_windows import NextLook, Windows
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
@@ -262,6 +262,18 @@ def test_a_window_at_an_end_of_the_range_is_looked_at_first(high, monkeypatch):
 
     assert first.met.all()
     assert first.paid.mean() < 0.75 * halving.paid.mean()
+
+
+@pytest.mark.parametrize("counted", [1e-25, 1e-12, 1.0])
+def test_a_count_goes_on_by_what_is_missing_whatever_its_size(counted):
+    """As much again where nothing was counted or seen; near what is enough a part of it; large groups as small ones."""
+    plan = QuantileBisection(QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2), BETA, 1 << 60, relative=0.1)
+    run = ValueRun.of(plan, Trail.nothing(6), np.zeros(6, np.bool_), None, None)
+    noises = np.array([-1.0, 0.0, 1.0, CLEARLY / 2**0.5, CLEARLY / 1.5**0.5, CLEARLY])
+
+    assert run._ahead(np.arange(6)).tolist() == [AHEAD] * 6
+    run.counted[:], run.total[:] = counted, noises * np.sqrt(counted)
+    assert run._ahead(np.arange(6)) == pytest.approx([AHEAD, AHEAD, AHEAD, 1.0, 0.5, LEAST_AHEAD])
 
 
 @pytest.mark.statistical

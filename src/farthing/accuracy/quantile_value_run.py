@@ -149,8 +149,9 @@ class ValueRun(RankRun):
 
     def _ahead(self, at: Int64) -> Float64:
         """Return how many times the grains of all counts before it the next count has, until rows are roughly known."""
-        noises = np.maximum(self.total[at], 0.0) / np.sqrt(np.maximum(self.counted[at], _HARDLY))
-        return np.clip((CLEARLY / np.maximum(noises, _HARDLY)) ** 2 - 1, LEAST_AHEAD, AHEAD)
+        with np.errstate(invalid="ignore"):
+            noises = np.fmax(self.total[at] / np.sqrt(self.counted[at]), _HARDLY)  # nothing where nothing was counted
+        return np.clip((CLEARLY / noises) ** 2 - 1, LEAST_AHEAD, AHEAD)
 
     def _behind(self, at: Int64) -> Float64:
         """Return the grains by which the count is behind the places: one that was too high is found out so."""

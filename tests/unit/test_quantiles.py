@@ -143,12 +143,12 @@ def test_hopeless_groups_are_given_up_early():
 
 @pytest.mark.statistical
 def test_groups_too_small_for_a_value_are_given_up_early():
-    """Of 300 groups without rows most pay a part of the cap, none more than it; with `spend` they go on.
+    """Of 2,000 groups without rows most pay a part of the cap, none more than it; with `spend` they go on.
 
-    Without the rule they would pay .99 of it, and .11 if counts took more than it takes to see that there are none;
-    they pay .09, with a deviation of less than .2 a group.
+    They pay .095 of it, .122 if counts took more than it takes to see that there are none, and .85 without the rule;
+    the standard error is .002 (.004 without the rule). Noise alone meets a target in .001 of them, where beta is .05.
     """
-    asked, cap, groups = QuantileGoal(0.5, 0.0, 60.0, leaves_log2=10), 1 << 50, 300
+    asked, cap, groups = QuantileGoal(0.5, 0.0, 60.0, leaves_log2=10), 1 << 50, 2_000
     none = np.zeros(0, np.int64)
     empty = Ranks.of(none, none, none, groups=groups, leaves_log2=10)
     leaf = np.arange(1024)
@@ -161,9 +161,9 @@ def test_groups_too_small_for_a_value_are_given_up_early():
         )
 
     early, late = ran(empty), ran(empty, spend=True)
-    assert not early.met.any()
+    assert early.met.mean() < 0.01
     assert early.paid.max() <= cap
-    assert early.paid.mean() < 0.1 * cap < 0.9 * cap < late.paid.mean()
+    assert early.paid.mean() < 0.108 * cap < 0.8 * cap < late.paid.mean()
     assert ran(large).met.all()
 
 

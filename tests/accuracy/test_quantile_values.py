@@ -18,10 +18,10 @@ from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_neighbours import LEND, Offset, on_steps, rising
 from farthing.accuracy.quantile_rank_run import UP, surely
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
-from farthing.accuracy.quantile_trail import BEFORE, PAST, Trail
-from farthing.accuracy.quantile_value import ValueTarget, within
+from farthing.accuracy.quantile_trail import BEFORE, PAST
+from farthing.accuracy.quantile_value import ValueTarget
 from farthing.accuracy.quantile_value_bets import Bet, ValueBets
-from farthing.accuracy.quantile_value_run import AHEAD, CLEARLY, LEAST_AHEAD, ValueRun
+from farthing.accuracy.quantile_value_run import ValueRun
 from farthing.accuracy.quantile_windows import NextLook, Windows
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
@@ -233,64 +233,6 @@ def test_no_threshold_costs_any_price(place):
     assert plan.typical(rows) == pytest.approx(state.paid.mean(), rel=0.6)
 
 
-@pytest.mark.parametrize("errors", [(0.1, 0.0), (0.0, 3.0), (0.05, 2.0), (0.9, 0.0), (0.001, 0.0)])
-@pytest.mark.parametrize(("lower", "upper"), [(0.0, 64.0), (-64.0, 0.0), (-20.0, 44.0), (10.0, 74.0)])
-@pytest.mark.parametrize("whole", [False, True])
-def test_windows_are_as_wide_as_the_target_allows(whole, lower, upper, errors):
-    """From either end, by trying all pairs of thresholds, below, above and around zero: the farthest one that is near
-    enough, or the next one where none is.
-    """
-    asked = QuantileGoal(0.5, lower, upper, leaves_log2=8, whole=whole)
-    target, places, ends = ValueTarget(asked, *errors), np.arange(-1, asked.leaves - 1), np.arange(asked.leaves)
-    near = within(asked.least(places + 1)[:, None], asked.most(ends)[None], *errors) & (ends > places[:, None])
-
-    assert np.array_equal(target.last(places), np.where(near, ends, places[:, None] + 1).max(axis=1))
-    assert np.array_equal(target.first(ends), np.where(near, places[:, None], ends - 1).min(axis=0))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("high", [False, True])
-def test_a_window_at_an_end_of_the_range_is_looked_at_first(high, monkeypatch):
-    """Where nearly all rows lie in it, at either end, a search costs two thirds or less of one that halves what is
-    left; the bounds of a range are often wide.
-    """
-    leaf = np.random.default_rng(14).lognormal(5.0, 1.5, (300, 2_000)).clip(0, LEAVES - 1).astype(np.int64)
-    leaf = LEAVES - 1 - leaf if high else leaf
-    first = searched(leaf, absolute=655.0)[1]
-    monkeypatch.setattr(Windows, "_outermost", lambda _self, _left, _right, place: place)
-    halving = searched(leaf, absolute=655.0)[1]
-
-    assert first.met.all()
-    assert first.paid.mean() < 0.75 * halving.paid.mean()
-
-
-@pytest.mark.parametrize("counted", [1e-25, 1e-12, 1.0])
-def test_a_count_goes_on_by_what_is_missing_whatever_its_size(counted):
-    """As much again where nothing was counted or seen; near what is enough a part of it; large groups as small ones."""
-    plan = QuantileBisection(QuantileGoal(0.5, 0.0, float(LEAVES), LEAVES_LOG2), BETA, 1 << 60, relative=0.1)
-    run = ValueRun.of(plan, Trail.nothing(6), np.zeros(6, np.bool_), None, None)
-    noises = np.array([-1.0, 0.0, 1.0, CLEARLY / 2**0.5, CLEARLY / 1.5**0.5, CLEARLY])
-
-    assert run._ahead(np.arange(6)).tolist() == [AHEAD] * 6
-    run.counted[:], run.total[:] = counted, noises * np.sqrt(counted)
-    assert run._ahead(np.arange(6)) == pytest.approx([AHEAD, AHEAD, AHEAD, 1.0, 0.5, LEAST_AHEAD])
-
-
-@pytest.mark.statistical
-def test_a_window_that_ends_the_range_is_taken_though_it_was_not_looked_at():
-    """Ever sharper targets of a high quantile, whose windows all end with the range: a chain costs less than two and a
-    half times asking at once; 4.7 times if a search narrows down what is left from below first.
-    """
-    leaf, held = np.random.default_rng(15).integers(0, LEAVES, (100, 5_000)), None
-    once = searched(leaf, 0.9, relative=0.2)[1]
-    for relative in (0.8, 0.4, 0.2):
-        state = searched(leaf, 0.9, relative=relative, held=held)[1]
-        held = state.trail
-
-    assert state.met.all()
-    assert state.paid.mean() < 2.5 * once.paid.mean()
-
-
 @pytest.mark.statistical
 def test_a_count_that_was_too_high_is_found_out():
     """Of 4,000 small groups some count far too many rows at first: none goes on and on for that."""
@@ -304,7 +246,7 @@ def test_a_count_that_was_too_high_is_found_out():
 
     assert state.met.mean() > 0.99
     assert state.paid.max() < 60 * np.median(state.paid)
-    assert looks[-1] < 600
+    assert looks[-1] < 400
 
 
 def test_only_looks_that_are_to_prove_a_side_are_bet_on_and_not_for_much_wider_targets():

@@ -316,10 +316,10 @@ class RankRun:
             rows[known] = np.where(found.bets, np.ceil(wanted * plan.count_share), 0)
         return place, grains, np.minimum(rows, MOST_GRAINS // 2).astype(np.int64)
 
-    def _rough(self, at: Int64, ahead: Float64 | int = AHEAD) -> Float64:
+    def _rough(self, at: Int64, ahead: int = AHEAD) -> Float64:
         """Return the grains of the next count of groups whose rows are not known yet."""
         held = np.round(self.counted[at] / self.plan.count_per_grain)
-        usual = np.maximum(np.ceil(ahead * held), min(FIRST_GRAINS, max(self.plan.cap_grains // 8, 1)))
+        usual = np.maximum(ahead * held, min(FIRST_GRAINS, max(self.plan.cap_grains // 8, 1)))
         return usual if self.plan.spend else next_count(held, usual, self._tells_none)
 
     @property

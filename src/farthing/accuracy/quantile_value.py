@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -92,15 +91,3 @@ class ValueTarget(NamedTuple):
         last = np.clip(last, place + 1, asked.leaves - 1)
         near = within(lower, asked.most(last), self.relative, self.absolute)
         return np.where(near, last, np.maximum(last - 1, place + 1))
-
-    def first(self, place: Int64) -> Int64:
-        """Return the first threshold that is near enough to these: the leaves between are within the target; one is.
-
-        >>> from farthing.accuracy.quantile_ranks import QuantileGoal
-        >>> asked = QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=10)
-        >>> ValueTarget(asked, 0.1, 0.0).first(np.array([0, 119, 1023])).tolist()
-        [-1, 99, 853]
-        """
-        asked = self.asked
-        mirrored = self._replace(asked=replace(asked, lower=-asked.upper, upper=-asked.lower))
-        return np.asarray(asked.leaves - 2 - mirrored.last(asked.leaves - 2 - place))

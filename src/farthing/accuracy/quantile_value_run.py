@@ -35,14 +35,11 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-CLEARLY: Final = 2.5
+CLEARLY: Final = 3.0
 """Rows are roughly known when there are this many times their noise."""
 
-AHEAD: Final = 1.0
-"""Until then each next look counts with at most so many times the grains of all before it,"""
-
-LEAST_AHEAD: Final = 0.2
-"""and with at least so many times; between them as many as seem to tell the rows roughly."""
+AHEAD: Final = 1
+"""Until then each next look counts with so many times the grains of all before it."""
 
 HOPEFUL: Final = 0.8
 """Until then a group is given up where so many noises more than what was counted could not be enough."""
@@ -55,8 +52,6 @@ PATIENCE: Final = 0.3
 
 TOGETHER: Final = 20_000
 """So many groups are looked at together, so that memory does not grow with all of them."""
-
-_HARDLY: Final = 1e-9
 
 
 @dataclass(slots=True)
@@ -116,7 +111,7 @@ class ValueRun(RankRun):
     def next(self, at: Int64) -> tuple[Int64, Int64, Int64]:
         """Return the next threshold of each group, and the grains of D and of the count there."""
         plan, known = self.plan, self._clear(at)
-        place, grains, rows = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64), self._rough(at, self._ahead(at))
+        place, grains, rows = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64), self._rough(at, AHEAD)
         self.aims[at], self.rates[at], self.needs[at] = 0, 0.0, self._least_needed(at)
         for part in _parts(np.flatnonzero(known)):
             found, some = self._windows(at[part]).next(), at[part]
@@ -146,12 +141,6 @@ class ValueRun(RankRun):
         """The grains of a count by which a group is given up that seems to have no rows."""
         by_one = 8 * USUAL * self.plan.count_per_grain / HOPEFUL**2
         return self.plan.cap_grains * self.plan.per_grain / (by_one + self.plan.per_grain)
-
-    def _ahead(self, at: Int64) -> Float64:
-        """Return how many times the grains of all counts before it the next count has, until rows are roughly known."""
-        with np.errstate(invalid="ignore"):
-            noises = np.fmax(self.total[at] / np.sqrt(self.counted[at]), _HARDLY)  # nothing where nothing was counted
-        return np.clip((CLEARLY / noises) ** 2 - 1, LEAST_AHEAD, AHEAD)
 
     def _behind(self, at: Int64) -> Float64:
         """Return the grains by which the count is behind the places: one that was too high is found out so."""

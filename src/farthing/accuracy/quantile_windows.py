@@ -77,9 +77,6 @@ STRAIGHT: Final = 10.0
 LEAST_PART: Final = 0.25
 """but has at least this part of the range on either side."""
 
-ROOM: Final = 16
-"""Where there is room for at most so many windows, one that begins or ends the range is looked at before others."""
-
 USUAL: Final = 7.6
 """An end is proved by about this information, times the square of how far D is off there;"""
 
@@ -182,15 +179,14 @@ class Windows:
 
     @cached_property
     def _windows(self) -> tuple[Int64, Int64]:
-        """Windows to choose from: at ends of the range, around where D crosses 0, and at places that were looked at."""
+        """Windows to choose from: around where D crosses 0, and with an end that was looked at."""
         picture, parts = self.picture, np.arange(PARTS + 1)[:, None]
         places, target, nearest = picture.places, picture.target, picture.crossing
         if len(places) > 2:
             nearest = places[1 + np.abs(picture.known.off[1:-1]).argmin(axis=0), picture.columns]
         around = [each - (target.last(each) - each) * parts // PARTS for each in (picture.crossing, nearest)]
         ends = places[:-1]
-        outermost = np.array([self.low, target.first(self.high)])
-        low = np.vstack([outermost, *around, ends, 2 * ends - target.last(ends)])
+        low = np.vstack([self.low[None], *around, ends, 2 * ends - target.last(ends)])
         low = np.clip(low, self.low, np.maximum(picture.last - 1, self.low))
         return low, np.minimum(target.last(low), self.high)
 
@@ -244,7 +240,6 @@ class Windows:
         span = np.maximum(above - below, 1.0)
         part = np.where(span < STRAIGHT * ends, np.clip(-below / span, LEAST_PART, 1 - LEAST_PART), 0.5)
         place = left + np.maximum(np.rint((right - left) * part).astype(np.int64), 1)
-        place = self._outermost(left, right, place)
         place = np.clip(place, left + 1, np.maximum(right - 1, left + 1))
         place = np.minimum(place, np.maximum(self.picture.last - 1, 0))
         information = np.maximum(np.minimum(SPAN / span**2, RIPE / ends**2), floor)
@@ -256,14 +251,6 @@ class Windows:
             more = np.maximum(GROWTH * self.picture.ladder.information[at, columns], floor)
             information = np.where(row >= 0, more, information)
         return place, information
-
-    def _outermost(self, left: Int64, right: Int64, place: Int64) -> Int64:
-        """Return these places, or the inner end of a window whose other end is sure: only one is to be proved there."""
-        target, least = self.picture.target, (right - left) / ROOM
-        last, first = target.last(self.low), target.first(self.high)
-        low = (left <= self.low) & (last < right) & (last - left >= least)
-        high = (right >= self.high) & (first > left) & (right - first >= least)
-        return np.where(low, last, np.where(high, first, place))
 
     def _less_known(self, row: Int64) -> Int64:
         """Return these rows of the ladder, or those of places beside them that are known less, and are not clear."""

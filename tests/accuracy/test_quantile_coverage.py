@@ -29,9 +29,10 @@ def values(kind, rows, rng):
 
 def ranks_of(leaf):
     """Return the histogram of many groups."""
-    key, count = np.unique((np.arange(GROUPS)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
+    groups = len(leaf)
+    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
     group, place = key >> LEAVES_LOG2, key & ((1 << LEAVES_LOG2) - 1)
-    return Ranks.of(group, place, count, groups=GROUPS, leaves_log2=LEAVES_LOG2)
+    return Ranks.of(group, place, count, groups=groups, leaves_log2=LEAVES_LOG2)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def test_a_curve_between_two_looks_is_as_sure_as_its_grid_of_slopes(seed):
     all_, told = looked(places, off, variance)
     found = curve_of(all_, told, ONE, ENDS)._replace(weight=np.ones(all_.shape))
     part = np.array([[(middle - places[row]) / (places[row + 1] - places[row])]])
-    mine = found.between(np.array([[row + 1]]), all_, part, np.zeros((1, 1)))[0, 0]
+    mine = found.between(np.array([[row + 1]]), np.diff(all_, axis=0)[[row + 1]], part, np.zeros((1, 1)))[0, 0]
     full = (np.insert(each, row + 1, one) for each, one in ((places, middle), (off, 0.0), (variance, 1e9)))
     true = by_slopes(*full)[1][row + 1, row + 1]
 
@@ -140,7 +140,7 @@ def test_other_groups_make_no_difference(last):
     alone, bare = (curve_of(*one, ONE, ENDS) for one in (many, (places, told)))
     assert all(np.allclose(mine[:, 1], its[:, 0]) for mine, its in zip(together, alone, strict=True))
     rows, part = np.arange(3)[:, None], np.full((3, 1), 0.5)
-    of_two = [curve.between(rows, where, part, np.zeros((3, 1))) for curve, where in (
+    of_two = [curve.between(rows, np.diff(where, axis=0)[:3], part, np.zeros((3, 1))) for curve, where in (
         (curve_of(*padded, ONE, ENDS), padded[0]), (bare, places),
     )]  # fmt: skip
     assert np.allclose(*of_two)

@@ -57,7 +57,7 @@ def test_every_grain_is_paid_once_and_what_is_known_is_free(plans, seed):
     the same run again measures nothing and tells the same.
     """
     q, wanted = plans
-    ranks = ranks_of(values("skew", 200, np.random.default_rng(3))[:GROUPS])
+    ranks = ranks_of(values("skew", 200, np.random.default_rng(3))[:100])
     held = Trail.nothing(ranks.groups)
     for number, (rank, absolute, beta, cap) in enumerate(wanted):
         plan = descent(q, beta, 1 << cap, rank, absolute=absolute)

@@ -145,8 +145,8 @@ def test_hopeless_groups_are_given_up_early():
 def test_groups_too_small_for_a_value_are_given_up_early():
     """Of 2,000 groups without rows most pay a part of the cap, none more than it; with `spend` they go on.
 
-    They pay .095 of it, .122 if counts took more than it takes to see that there are none, and .85 without the rule;
-    the standard error is .002 (.004 without the rule). Noise alone meets a target in .001 of them, where beta is .05.
+    They pay .093 of it, .125 if counts took more than it takes to see that there are none, and .99 without the rule;
+    the standard error is .002. Noise alone meets a target in fewer than one of 6,000, where beta is .05.
     """
     asked, cap, groups = QuantileGoal(0.5, 0.0, 60.0, leaves_log2=10), 1 << 50, 2_000
     none = np.zeros(0, np.int64)
@@ -163,7 +163,7 @@ def test_groups_too_small_for_a_value_are_given_up_early():
     early, late = ran(empty), ran(empty, spend=True)
     assert early.met.mean() < 0.01
     assert early.paid.max() <= cap
-    assert early.paid.mean() < 0.108 * cap < 0.8 * cap < late.paid.mean()
+    assert early.paid.mean() < 0.108 * cap < 0.95 * cap < late.paid.mean()
     assert ran(large).met.all()
 
 

@@ -178,8 +178,8 @@ class Ladder:
         def rising(values: Float64) -> Float64:
             return np.take_along_axis(values[:, at], order, axis=0)
 
-        above = _from_above(rising(partly(STAKE, places.above)), np.add)
-        below = np.add.accumulate(rising(partly(STAKE, places.below)), axis=0)
+        above = _from_above(partly(STAKE, rising(places.above)), np.add)
+        below = np.add.accumulate(partly(STAKE, rising(places.below)), axis=0)
         zero = np.zeros((1, len(at)))
         lost_below = np.minimum.accumulate(np.vstack([zero, below[:-1]]), axis=0)
         lost_above = _from_above(np.vstack([above[1:], zero]), np.minimum)

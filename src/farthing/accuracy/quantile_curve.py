@@ -100,21 +100,20 @@ class Curve(NamedTuple):
         apart = curve * rest * (self.off - other.off) ** 2
         return Offset(curve * self.off + rest * other.off, curve * self.variance + rest * other.variance + apart)
 
-    def between(self, after: Int64, places: Int64, part: Float64, other: Float64) -> Float64:
+    def between(self, from_: Int64, gap: Int64, part: Float64, other: Float64) -> Float64:
         """Return the variance of D this part of the way from places to the next ones, or this without a curve.
 
         Args:
-            after: the rows of the places.
-            places: all of them.
+            from_: the places, counted row by row as `take` does: int64[any, groups].
+            gap: how many leaves the next ones are away.
             part: in [0, 1].
             other: the variance of a straight line between them.
         """
-        columns = np.arange(places.shape[1])[None]
-        gap = (places[after + 1, columns] - places[after, columns]).astype(np.float64)
-        bend = self.bend[0] * gap + self.bend[1] * gap**3
-        ends = (1 - part) ** 2 * self.variance[after, columns] + part**2 * self.variance[after + 1, columns]
-        along = ends + part * (1 - part) * (2 * self.shared[after, columns] + 4 * bend)
-        weight = np.minimum(self.weight[after, columns], self.weight[after + 1, columns])
+        upto, rise = from_ + self.weight.shape[1], gap.astype(np.float64)
+        bend = self.bend[0] * rise + self.bend[1] * rise**3
+        ends = (1 - part) ** 2 * self.variance.take(from_) + part**2 * self.variance.take(upto)
+        along = ends + part * (1 - part) * (2 * self.shared.take(from_) + 4 * bend)
+        weight = np.minimum(self.weight.take(from_), self.weight.take(upto))
         return np.asarray(weight * np.maximum(along, 0.0) + (1 - weight) * other)
 
 

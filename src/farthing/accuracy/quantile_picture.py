@@ -128,15 +128,15 @@ class RankPicture:
 
     def told(self, place: Int64) -> ToldRank:
         """Return what is told of thresholds: a straight line between places, and what it may be off."""
-        columns, many = self.columns[None], len(self.places)
+        columns, (many, groups) = self.columns[None], self.places.shape
         counted = np.searchsorted(self._in_line, place + (self.last + 3) * columns, "left") - many * columns
         after = np.clip(counted - 1, 0, many - 2)
-        left, right = self.places[after, columns], self.places[after + 1, columns]
+        from_ = after * groups + columns  # as `take` counts, which is faster than rows and columns
+        left, right = self.places.take(from_), self.places.take(from_ + groups)
         part = np.clip((place - left) / np.maximum(right - left, 1), 0.0, 1.0)
-        ends = after, after + 1
-        below, above = (Offset(self.known.off[row, columns], self.known.variance[row, columns]) for row in ends)
+        below, above = (Offset(*(each.take(at) for each in self.known)) for at in (from_, from_ + groups))
         told = between(below, above, part)
-        return ToldRank(after, place == right, told.off, self._curve.between(after, self.places, part, told.variance))
+        return ToldRank(after, place == right, told.off, self._curve.between(from_, right - left, part, told.variance))
 
     @cached_property
     def crossing(self) -> Int64:

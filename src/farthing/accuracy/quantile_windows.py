@@ -158,6 +158,7 @@ class Windows:
         ends, deepest = np.maximum(deep.max(axis=0), 1.0), deep.argmax(axis=0)
         wide = np.maximum(high[deepest, columns] - low[deepest, columns], 1)
         left, right, ripe, again = self._bracket(ends)
+        beside = self.picture.told(left[None]), self.picture.told(right[None])
         centre = np.where(ripe >= 0, self.picture.places[ripe + 1, columns], -1)
         holds = (low <= np.where(ripe >= 0, centre, left)) & (high >= np.where(ripe >= 0, centre, right))
         best = np.where(holds, (costs[0] + costs[1]) / likely**DOUBT, np.inf).argmin(axis=0)
@@ -165,12 +166,12 @@ class Windows:
         proves = holds[best, columns] & np.isfinite(below + above) & (again < 0)
         start = np.where((below > 0) & (above > 0), below <= above, below > 0)
         end = np.where(start, low[best, columns], high[best, columns])
-        found = self._search(left, right, again, ends)
+        found = self._search((left, right), beside, again, ends)
         proof = self._proof(end, np.where(start, below, above))
         place, information = (np.where(proves, mine, other) for mine, other in zip(proof, found, strict=True))
         side = np.where(proves, np.where(start, 1, -1), 0)
         rate = RATE * np.maximum(np.abs(self.picture.told(place[None]).off[0]), 1.0)
-        return NextLook(place, information, side, rate, *self._least(left, right, ends, wide), ends)
+        return NextLook(place, information, side, rate, *self._least(right - left, beside, ends, wide), ends)
 
     def _chance(self, place: Int64, told: ToldRank) -> Float64:
         """Return how likely the quantile is not past thresholds."""
@@ -233,10 +234,12 @@ class Windows:
         )
         return left, right, *nearest
 
-    def _search(self, left: Int64, right: Int64, again: Int64, ends: Float64) -> tuple[Int64, Float64]:
+    def _search(
+        self, clear: tuple[Int64, Int64], beside: tuple[ToldRank, ToldRank], again: Int64, ends: Float64
+    ) -> tuple[Int64, Float64]:
         """Return another look at a place that is not known well enough, or a first one between two that are clear."""
         columns, floor = self.picture.columns, (START / self.picture.rows) ** 2
-        below, above = (self.picture.told(each[None]).off[0] for each in (left, right))
+        (left, right), (below, above) = clear, (each.off[0] for each in beside)
         span = np.maximum(above - below, 1.0)
         part = np.where(span < STRAIGHT * ends, np.clip(-below / span, LEAST_PART, 1 - LEAST_PART), 0.5)
         place = left + np.maximum(np.rint((right - left) * part).astype(np.int64), 1)
@@ -273,16 +276,18 @@ class Windows:
         first = np.maximum(FIRST / NEW * cost, (START / self.picture.rows) ** 2)
         return place, np.where(held > 0, np.clip(cost, LEAST_STEP * held, MOST_STEP * held), first)
 
-    def _least(self, left: Int64, right: Int64, ends: Float64, wide: Int64) -> tuple[Float64, Float64]:
+    def _least(
+        self, room: Int64, beside: tuple[ToldRank, ToldRank], ends: Float64, wide: Int64
+    ) -> tuple[Float64, Float64]:
         """Return the information below which no window is proved, most likely: if rows crowd at its ends, and if not.
 
         Far from it most rows between clear places may lie at its ends, fewer where there is room for many windows.
         """
-        below, above = (self.picture.told(each[None]) for each in (left, right))
+        below, above = beside
         noise = np.sqrt(below.variance[0]) + np.sqrt(above.variance[0])
         rise = np.maximum(above.off[0] - below.off[0] + noise, _EXACT)
         alone = (self.low >= 0) | (self.high < self.picture.last)
-        many = np.maximum((right - left) / wide, 1.0)
+        many = np.maximum(room / wide, 1.0)
         far = np.where(alone, rise, rise / 2) / many**CROWDED
         near = np.minimum(HOPE * ends + noise / 4, rise / 2)
         off, price = np.where(many <= NEARLY, near, far), np.where(alone, 1, 2) * LUCKY

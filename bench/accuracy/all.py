@@ -125,7 +125,7 @@ def values(target, groups):
     """Return the same of quantiles by value; the oracle tests the two cheapest thresholds that are near enough."""
     rng, found = np.random.default_rng(8), []
     for kind in RANKED["quantile"]:
-        each = quantiles.valued(kind, target, groups, 2_000, rng)
+        each = quantiles.valued(kind, target, 2_000, quantiles.leaves(kind, groups, 2_000, rng))
         missed = round(each["misses"] * groups)
         over = each["tests"], np.nan, each["least"]
         found.append((*over, missed / groups, oracle.miss_at_least(missed, groups)))

@@ -6,7 +6,7 @@ tells this place as surely); and the least that any rule pays that keeps the ran
 the mean, where they have a lump of rows more in one leaf near the quantile (proved: docs/proofs/limits.quantiles.md).
 Smooth, skewed and lumpy data, several quantiles and targets.
 
-    python bench/accuracy/quantiles.py [--quick] [--whole] [--values] [--parts] [--json FILE]
+    python bench/accuracy/quantiles.py [--quick] [--whole] [--values] [--drawn] [--parts] [--json FILE]
 
 With `--whole`: what quantiles of whole numbers cost, each number being a leaf, over the one test and over the same on
 a grid of 2^16 equal steps, on which each number would be one of them and the others empty.
@@ -14,6 +14,8 @@ a grid of 2^16 equal steps, on which each number would be one of them and the ot
 With `--values`: what quantiles within a target of the value cost, over what somebody pays who knows all values and
 tests the two thresholds, as near as the target asks, that are cheapest, each once at half of what D is off there; over
 what any rule pays; and what a chain of ever sharper targets pays over asking for the sharpest at once.
+
+With `--drawn`: what they cost where each group has a place and a scale, or lumps, of its own.
 """
 
 from __future__ import annotations
@@ -64,6 +66,19 @@ def leaves(kind, groups, rows, rng):
         drawn = rng.lognormal(5.0, 1.5, (groups, rows))
     else:
         drawn = rng.choice([80, 1600, 1616, 20_000, 40_000], (groups, rows), p=[0.3, 0.19, 0.02, 0.4, 0.09])
+    return np.minimum(drawn, LEAVES - 1).astype(np.int64)
+
+
+def drawn_leaves(kind, groups, rows, rng):
+    """Return the same where each group has a place and a scale, or lumps, of its own."""
+    place, scale = rng.random((2, groups, 1))
+    if kind == "even":
+        drawn = (place / 2 + rng.random((groups, rows)) * (0.2 + 0.3 * scale)) * LEAVES
+    elif kind == "skewed":
+        drawn = rng.lognormal(4.0 + 3.0 * place, 0.7 + scale, (groups, rows))
+    else:
+        lumps = np.sort(rng.integers(0, LEAVES, (groups, 5)), axis=1)
+        drawn = np.take_along_axis(lumps, rng.choice(5, (groups, rows), p=[0.3, 0.19, 0.02, 0.4, 0.09]), axis=1)
     return np.minimum(drawn, LEAVES - 1).astype(np.int64)
 
 
@@ -172,7 +187,7 @@ def by_value(groups, rows):
     rng, records = np.random.default_rng(8), []
     for target in VALUES:
         for kind in ("even", "skewed", "lumpy"):
-            each = valued(kind, target, groups, rows, rng)
+            each = valued(kind, target, rows, leaves(kind, groups, rows, rng))
             records.append(each)
             name = f"{100 * target[1]:g} %" if target[1] else f"{target[2] / LEAVES:.2%} of the range"
             print(
@@ -184,6 +199,22 @@ def by_value(groups, rows):
     over = [each["half"] for each in records]
     print(f"half of the groups: {np.mean(over):.2f} in the mean, {max(over):.2f} at most; {groups} runs a cell")
     return records
+
+
+def by_drawn_value(groups, rows):
+    """Print what they cost where places, scales and lumps are drawn, in the mean and in nearly all groups."""
+    print("| data | q | target | of two tests | half | 90 % | 99 % | met | missed |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    rng = np.random.default_rng(9)
+    for target in VALUES:
+        for kind in ("even", "skewed", "lumpy"):
+            each = valued(kind, target, rows, drawn_leaves(kind, groups, rows, rng))
+            name = f"{100 * target[1]:g} %" if target[1] else f"{target[2] / LEAVES:.2%} of the range"
+            print(
+                f"| {kind} | {target[0]} | {name} | {each['tests']:.2f} | {each['half']:.1f} | {each['most']:.1f} | "
+                f"{each['nearly_all']:.1f} | {each['met']:.1%} | {each['misses']:.1%} |",
+                flush=True,
+            )
 
 
 def by_parts():
@@ -202,15 +233,18 @@ def by_parts():
     ):
         quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_picture.curve_of = parts
         rng = np.random.default_rng(8)
-        cells = [valued(kind, target, 150, 10_000, rng) for target in VALUES for kind in ("even", "skewed", "lumpy")]
+        cells = [
+            valued(kind, target, 10_000, leaves(kind, 150, 10_000, rng))
+            for target in VALUES
+            for kind in ("even", "skewed", "lumpy")
+        ]
         mean, half = (np.mean([each[part] for each in cells]) for part in ("tests", "half"))
         print(f"{name}: {mean:.2f} times two tests, half of the groups {half:.2f}", flush=True)
 
 
-def valued(kind, target, groups, rows, rng):
+def valued(kind, target, rows, leaf):
     """Return one record: cost by value against both tests and any rule, misses, and what a chain costs."""
-    q, relative, absolute = target
-    leaf = leaves(kind, groups, rows, rng)
+    (q, relative, absolute), groups = target, len(leaf)
     noisy = NoisyRanks(ranks_of(leaf), QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2), seeded(7))
 
     def ran(times, held):
@@ -235,7 +269,8 @@ def valued(kind, target, groups, rows, rng):
     return {
         "data": kind, "q": q, "relative": relative, "absolute": absolute, "mu": float(np.sqrt(paid.mean())),
         "tests": float((paid / tests).mean()), "half": float(np.median(paid / tests)),
-        "most": float(np.quantile(paid / tests, 0.9)), "least": float(np.median(paid / np.array(least))),
+        "most": float(np.quantile(paid / tests, 0.9)), "nearly_all": float(np.quantile(paid / tests, 0.99)),
+        "least": float(np.median(paid / np.array(least))),
         "refined": float(np.median(chain.paid) / np.median(state.paid)), "met": float(state.met.mean()),
         "misses": float(max(missed)),
     }  # fmt: skip
@@ -326,6 +361,7 @@ def main():
     parser.add_argument("--json", type=Path)
     parser.add_argument("--whole", action="store_true", help="whole numbers alone")
     parser.add_argument("--values", action="store_true", help="targets of the value alone")
+    parser.add_argument("--drawn", action="store_true", help="the same of groups with places of their own")
     parser.add_argument("--parts", action="store_true", help="the same, without parts of the guess where to look")
     given = parser.parse_args()
     if given.parts:
@@ -337,6 +373,9 @@ def main():
         return
     if given.values:
         by_value(groups, rows)
+        return
+    if given.drawn:
+        by_drawn_value(groups, rows)
         return
     records = []
     for kind in ("even", "skewed", "lumpy"):

@@ -54,6 +54,7 @@ VALUE_TARGETS = {
 NUMBERS = ("ages", "visits", "ratings", "minutes")
 WHOLE_TARGETS = ((0.5, 0.02), (0.5, 0.15), (0.75, 0.05), (0.1, 0.03), (0.95, 0.01))
 VALUES = ((0.5, 0.05, 0.0), (0.5, 0.2, 0.0), (0.9, 0.05, 0.0), (0.9, 0.2, 0.0), (0.5, 0.0, 655.0), (0.5, 0.0, 30.0))
+LUMPS = (0.3, 0.19, 0.02, 0.4, 0.09)  # the part of the rows in each lump, from the lowest up
 CAP = 1 << 60
 TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
 
@@ -65,7 +66,7 @@ def leaves(kind, groups, rows, rng):
     elif kind == "skewed":
         drawn = rng.lognormal(5.0, 1.5, (groups, rows))
     else:
-        drawn = rng.choice([80, 1600, 1616, 20_000, 40_000], (groups, rows), p=[0.3, 0.19, 0.02, 0.4, 0.09])
+        drawn = rng.choice([80, 1600, 1616, 20_000, 40_000], (groups, rows), p=LUMPS)
     return np.minimum(drawn, LEAVES - 1).astype(np.int64)
 
 
@@ -78,7 +79,7 @@ def drawn_leaves(kind, groups, rows, rng):
         drawn = rng.lognormal(4.0 + 3.0 * place, 0.7 + scale, (groups, rows))
     else:
         lumps = np.sort(rng.integers(0, LEAVES, (groups, 5)), axis=1)
-        drawn = np.take_along_axis(lumps, rng.choice(5, (groups, rows), p=[0.3, 0.19, 0.02, 0.4, 0.09]), axis=1)
+        drawn = np.take_along_axis(lumps, rng.choice(5, (groups, rows), p=LUMPS), axis=1)
     return np.minimum(drawn, LEAVES - 1).astype(np.int64)
 
 
@@ -180,22 +181,34 @@ def apart(share, relative, absolute, values):
     return np.floor(max(min(above, below), 0) / max(share, 1 - share)) + 1
 
 
+def cells(groups, rows, leaves_of, seed):
+    """Yield the record of each target of the value on each kind of data."""
+    rng = np.random.default_rng(seed)
+    for target in VALUES:
+        for kind in ("even", "skewed", "lumpy"):
+            yield valued(kind, target, rows, leaves_of(kind, groups, rows, rng))
+
+
+def name_of(record):
+    """Return how a target of the value is named in tables."""
+    if record["relative"]:
+        return f"{100 * record['relative']:g} %"
+    return f"{record['absolute'] / LEAVES:.2%} of the range"
+
+
 def by_value(groups, rows):
     """Print what quantiles within a target of the value cost, and return the records."""
     print("| data | q | target | mu | of two tests | half | 90 % | of any rule | refined | met | missed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    rng, records = np.random.default_rng(8), []
-    for target in VALUES:
-        for kind in ("even", "skewed", "lumpy"):
-            each = valued(kind, target, rows, leaves(kind, groups, rows, rng))
-            records.append(each)
-            name = f"{100 * target[1]:g} %" if target[1] else f"{target[2] / LEAVES:.2%} of the range"
-            print(
-                f"| {kind} | {target[0]} | {name} | {each['mu']:.4f} | {each['tests']:.2f} | {each['half']:.1f} | "
-                f"{each['most']:.1f} | {each['least']:.0f} | {each['refined']:.2f} | {each['met']:.1%} | "
-                f"{each['misses']:.1%} |",
-                flush=True,
-            )
+    records = []
+    for each in cells(groups, rows, leaves, 8):
+        records.append(each)
+        print(
+            f"| {each['data']} | {each['q']} | {name_of(each)} | {each['mu']:.4f} | {each['tests']:.2f} | "
+            f"{each['half']:.1f} | {each['most']:.1f} | {each['least']:.0f} | {each['refined']:.2f} | "
+            f"{each['met']:.1%} | {each['misses']:.1%} |",
+            flush=True,
+        )
     over = [each["half"] for each in records]
     print(f"half of the groups: {np.mean(over):.2f} in the mean, {max(over):.2f} at most; {groups} runs a cell")
     return records
@@ -205,16 +218,12 @@ def by_drawn_value(groups, rows):
     """Print what they cost where places, scales and lumps are drawn, in the mean and in nearly all groups."""
     print("| data | q | target | of two tests | half | 90 % | 99 % | met | missed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    rng = np.random.default_rng(9)
-    for target in VALUES:
-        for kind in ("even", "skewed", "lumpy"):
-            each = valued(kind, target, rows, drawn_leaves(kind, groups, rows, rng))
-            name = f"{100 * target[1]:g} %" if target[1] else f"{target[2] / LEAVES:.2%} of the range"
-            print(
-                f"| {kind} | {target[0]} | {name} | {each['tests']:.2f} | {each['half']:.1f} | {each['most']:.1f} | "
-                f"{each['nearly_all']:.1f} | {each['met']:.1%} | {each['misses']:.1%} |",
-                flush=True,
-            )
+    for each in cells(groups, rows, drawn_leaves, 9):
+        print(
+            f"| {each['data']} | {each['q']} | {name_of(each)} | {each['tests']:.2f} | {each['half']:.1f} | "
+            f"{each['most']:.1f} | {each['nearly_all']:.1f} | {each['met']:.1%} | {each['misses']:.1%} |",
+            flush=True,
+        )
 
 
 def by_parts():
@@ -232,13 +241,8 @@ def by_parts():
         ("none of these", 0.0, np.inf, none),
     ):
         quantile_neighbours.LEND, quantile_windows.BEHIND, quantile_picture.curve_of = parts
-        rng = np.random.default_rng(8)
-        cells = [
-            valued(kind, target, 10_000, leaves(kind, 150, 10_000, rng))
-            for target in VALUES
-            for kind in ("even", "skewed", "lumpy")
-        ]
-        mean, half = (np.mean([each[part] for each in cells]) for part in ("tests", "half"))
+        found = list(cells(150, 10_000, leaves, 8))
+        mean, half = (np.mean([each[part] for each in found]) for part in ("tests", "half"))
         print(f"{name}: {mean:.2f} times two tests, half of the groups {half:.2f}", flush=True)
 
 

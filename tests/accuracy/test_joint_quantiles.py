@@ -67,9 +67,7 @@ def alike(kind, groups=GROUPS):
 def small(groups=20, rows=2000):
     """Return leaves and ranks of a few groups."""
     leaf = values("even", rows, np.random.default_rng(3))[:groups]
-    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
-    place = key & ((1 << LEAVES_LOG2) - 1)
-    return leaf, Ranks.of(key >> LEAVES_LOG2, place, count, groups=groups, leaves_log2=LEAVES_LOG2)
+    return leaf, ranks_of(leaf)
 
 
 @pytest.mark.slow

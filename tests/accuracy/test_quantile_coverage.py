@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from accuracy import runs
 from levels import ALPHA
 from scipy.stats import binom
 
 from farthing.accuracy.quantile_bisection import QuantileBisection
-from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
 from farthing.noise.bits import seeded
 
 GROUPS = 600
@@ -29,10 +30,7 @@ def values(kind, rows, rng):
 
 def ranks_of(leaf):
     """Return the histogram of many groups."""
-    groups = len(leaf)
-    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
-    group, place = key >> LEAVES_LOG2, key & ((1 << LEAVES_LOG2) - 1)
-    return Ranks.of(group, place, count, groups=groups, leaves_log2=LEAVES_LOG2)
+    return runs.ranks_of(leaf, LEAVES_LOG2)
 
 
 @dataclass(frozen=True)

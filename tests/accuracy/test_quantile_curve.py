@@ -144,6 +144,10 @@ def test_other_groups_make_no_difference(last):
         (curve_of(*padded, ONE, ENDS), padded[0]), (bare, places),
     )]  # fmt: skip
     assert np.allclose(*of_two)
+    columns, gaps = np.arange(2), np.diff(np.hstack([padded[0], many[0]]), axis=0)[:3]
+    beside = together.between(2 * rows + columns, gaps, np.full((3, 2), 0.5), np.zeros((3, 2)))
+    assert np.allclose(beside[:, :1], of_two[0])
+    assert np.allclose(beside[:, 1:], alone.between(rows, gaps[:, 1:], part, np.zeros((3, 1))))
     kept = [0, 1, 2, 6]
     assert all(np.allclose(mine[kept, 0], its[:, 0]) for mine, its in zip(together[:4], bare[:4], strict=True))
 

@@ -109,8 +109,8 @@ class Curve(NamedTuple):
             part: in [0, 1].
             other: the variance of a straight line between them.
         """
-        upto, rise = from_ + self.weight.shape[1], gap.astype(np.float64)
-        bend = self.bend[0] * rise + self.bend[1] * rise**3
+        upto, wide = from_ + self.weight.shape[1], gap.astype(np.float64)
+        bend = self.bend[0] * wide + self.bend[1] * wide**3
         ends = (1 - part) ** 2 * self.variance.take(from_) + part**2 * self.variance.take(upto)
         along = ends + part * (1 - part) * (2 * self.shared.take(from_) + 4 * bend)
         weight = np.minimum(self.weight.take(from_), self.weight.take(upto))
